@@ -27,9 +27,10 @@ from pathlib import Path
 from regard.kernels.operators import count_fallback
 
 SOURCES = tuple(
-    Path(__file__).with_name(name) for name in ("convolution.c", "decode_cpu.c", "draw.c", "product.c", "scan.c")
+    Path(__file__).with_name(name)
+    for name in ("convolution.c", "decode_cpu.c", "draw.c", "gated_norm.c", "product.c", "scan.c", "ssd.c")
 )
-READ = (*SOURCES, Path(__file__).with_name("vectors.h"))
+READ = (*SOURCES, *(Path(__file__).with_name(name) for name in ("tile.h", "vectors.h")))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
 SECONDS = 120  # that a compiler may take
 NAME = "products on a CPU"
@@ -40,17 +41,29 @@ FUNCTIONS: dict[str, list[type]] = {
     "linear_blocks": [*[ADDRESS] * 4, *[COUNT] * 4],
     "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
     "product": [ADDRESS] * 5,
-    "convolve": [ADDRESS] * 6,
-    "convolve_gradients": [ADDRESS] * 10,
     "scan": [ADDRESS] * 7,
     "scan_gradients": [ADDRESS] * 8,
     "draw": [*[ADDRESS] * 7, *[COUNT] * 2],
     "panels": [*[ADDRESS] * 2, *[COUNT] * 2],
     "size_of_panels": [COUNT] * 2,
+    "convolve": [ADDRESS] * 6,
+    "convolve_back": [ADDRESS] * 8,
+    "convolve_room": [ADDRESS],
+    "gated_norm": [*[ADDRESS] * 5, NUMBER],
+    "gated_norm_back": [*[ADDRESS] * 6, NUMBER],
+    "ssd_forward": [ADDRESS] * 5,
+    "ssd_backward": [ADDRESS] * 6,
+    "ssd_room": [ADDRESS, COUNT],
     "attend": [*[ADDRESS] * 12, NUMBER, NUMBER],
     "attend_bfloat16": [*[ADDRESS] * 12, NUMBER, NUMBER],
 }
-RESULTS = {"attend": ctypes.c_int, "attend_bfloat16": ctypes.c_int, "size_of_panels": COUNT}
+RESULTS = {
+    "attend": ctypes.c_int,
+    "attend_bfloat16": ctypes.c_int,
+    "size_of_panels": COUNT,
+    "convolve_room": COUNT,
+    "ssd_room": COUNT,
+}
 
 
 @cache

@@ -1,102 +1,104 @@
-/* The short convolution of each channel with SiLU on a CPU, and its gradients. Compiled at run time, see compiled.py.
+/* Short causal convolution of each channel with SiLU, of float32 on a CPU, and its gradients. See convolution_cpu.py.
 
-       p_t = bias + sum_(j < W) w_j s_(t+j)      y_t = p_t sigmoid(p_t)      s: W - 1 inputs from before, then x
+       a_t = bias + sum_(j < W) w_j x_(t-W+1+j)        y_t = a_t sigmoid(a_t)
 
-   A thread takes a vector of channels through all tokens of a text, with the last inputs in registers. */
+   Tokens are taken in blocks, whose rows stay in the cache. Sums over tokens are made block by block, and those of the blocks
+   are added up by whoever asks: no bit depends on the number of threads. */
+
+#include <omp.h>
 
 #include "vectors.h"
 
-#define WIDEST 8 /* windows */
-#define USUAL 4  /* Mamba's, for which loops over a window are unrolled */
-#define ALIKE __attribute__((always_inline)) inline
+#define BLOCK 64 /* tokens */
 
-/* sizes   texts, tokens, channels, window; then how far apart texts and tokens of x, y (and d_x) lie */
-typedef struct { int64_t texts, tokens, width, window, text[3], row[3]; } shape;
+/* Sizes, how far apart rows and tokens of x and of d_y lie. */
+struct sizes {
+    int64_t batch, length, width, window, threads, x[2], d_y[2];
+};
 
-static inline shape of_sizes(const int64_t *sizes, int given) {
-    shape found = {.texts = sizes[0], .tokens = sizes[1], .width = sizes[2], .window = sizes[3]};
-    for (int i = 0; i < given; i++) found.text[i] = sizes[4 + 2 * i], found.row[i] = sizes[5 + 2 * i];
-    return found;
+/* x at token t of a row, or what was before its first one. */
+static inline const float *token(const struct sizes *s, const float *x, const float *recent, int64_t row, int64_t t) {
+    return t < 0 ? recent + (row * (s->window - 1) + s->window - 1 + t) * s->width : x + row * s->x[0] + t * s->x[1];
 }
 
-/* What comes in at a place: of before (texts, W - 1, channels), or of x. */
-static inline floats input(const float *x, const float *before, shape of, int64_t text, int64_t place, int64_t at, int64_t some) {
-    int64_t t = place - (of.window - 1);
-    return load_some(t < 0 ? before + (text * (of.window - 1) + place) * of.width + at : x + text * of.text[0] + t * of.row[0] + at, some);
+/* a of a vector of channels at a token. */
+static inline floats before_silu(const struct sizes *s, const float *x, const float *recent, const float *weight,
+                                 const float *bias, int64_t row, int64_t t, int64_t e, int64_t some) {
+    floats sum = load_some(bias + e, some);
+    for (int64_t j = 0; j < s->window; j++)
+        sum += load_some(weight + j * s->width + e, some) *
+               load_some(token(s, x, recent, row, t - s->window + 1 + j) + e, some);
+    return sum;
 }
 
-static inline floats weighed(const floats *seen, const floats *w, floats bias, int64_t window) {
-    for (int64_t j = 0; j < window; j++) bias += w[j] * seen[j];
-    return bias;
+/* y (B, T, E) of x, the tokens before it (B, W - 1, E), weight (W, E) and bias (E). */
+void convolve(float *y, const float *x, const float *recent, const float *weight, const float *bias, const int64_t *sizes) {
+    const struct sizes *s = (const struct sizes *)sizes;
+#pragma omp parallel for schedule(static) num_threads(s->threads)
+    for (int64_t unit = 0; unit < s->batch * s->length; unit++)
+        for (int64_t e = 0; e < s->width; e += WIDTH) {
+            int64_t some = smaller(WIDTH, s->width - e);
+            floats a = before_silu(s, x, recent, weight, bias, unit / s->length, unit % s->length, e, some);
+            store_some(y + unit * s->width + e, a * sigmoid(a), some);
+        }
 }
 
-static inline void moved(floats *seen, int64_t window) {
-    for (int64_t j = 0; j + 1 < window; j++) seen[j] = seen[j + 1];
+/* How many numbers of room the gradients take. */
+int64_t convolve_room(const int64_t *sizes) {
+    const struct sizes *s = (const struct sizes *)sizes;
+    return s->threads * (BLOCK + s->window - 1) * s->width;
 }
 
-static ALIKE void forward(const float *x, float *y, const float *before, const float *weight, const float *bias, shape of, int64_t window) {
-    int64_t blocks = (of.width + WIDTH - 1) / WIDTH;
-#pragma omp parallel for schedule(static) collapse(2) if (of.texts * of.tokens * of.width > 1 << 15)
-    for (int64_t text = 0; text < of.texts; text++)
-        for (int64_t block = 0; block < blocks; block++) {
-            int64_t at = block * WIDTH, some = of.width - at;
-            floats seen[WIDEST], w[WIDEST], from = load_some(bias + at, some);
-            for (int64_t j = 0; j < window; j++) w[j] = load_some(weight + j * of.width + at, some);
-            for (int64_t j = 0; j + 1 < window; j++) seen[j] = input(x, before, of, text, j, at, some);
-            for (int64_t t = 0; t < of.tokens; t++) {
-                seen[window - 1] = input(x, before, of, text, t + window - 1, at, some);
-                floats p = weighed(seen, w, from, window);
-                store_some(y + text * of.text[1] + t * of.row[1] + at, p * sigmoid(p), some);
-                moved(seen, window);
+/* The gradient of a at the tokens of a block and of the W - 1 after it, into g, zeros after the last token; what the block adds to
+   those of weight and bias into sums (W + 1, E). */
+static void before_silu_back(float *g, float *sums, const float *d_y, const float *x, const float *recent, const float *weight,
+                             const float *bias, const struct sizes *s, int64_t row, int64_t start) {
+    int64_t last = smaller(s->length, start + BLOCK), window = s->window, width = s->width;
+    memset(sums, 0, (window + 1) * width * sizeof *sums);
+    for (int64_t t = start; t < last + window - 1; t++)
+        for (int64_t e = 0; e < width; e += WIDTH) {
+            int64_t some = smaller(WIDTH, width - e);
+            floats found = {0};
+            if (t < s->length) {
+                floats a = before_silu(s, x, recent, weight, bias, row, t, e, some), open = sigmoid(a);
+                found = load_some(d_y + row * s->d_y[0] + t * s->d_y[1] + e, some) * open * (1 + a * (1 - open));
+            }
+            store_some(g + (t - start) * width + e, found, some);
+            for (int64_t j = 0; j <= window && t < last; j++) {
+                float *to = sums + j * width + e;
+                floats of_x = j < window ? load_some(token(s, x, recent, row, t - window + 1 + j) + e, some) : (floats){0} + 1;
+                store_some(to, load_some(to, some) + found * of_x, some);
             }
         }
 }
 
-static ALIKE void backward(const float *x, const float *d_y, float *d_x, const float *before, float *d_before, const float *weight,
-                           const float *bias, float *d_weight, float *d_bias, shape of, int64_t window) {
-    int64_t blocks = (of.width + WIDTH - 1) / WIDTH;
-#pragma omp parallel for schedule(static) collapse(2) if (of.texts * of.tokens * of.width > 1 << 15)
-    for (int64_t text = 0; text < of.texts; text++)
-        for (int64_t block = 0; block < blocks; block++) {
-            int64_t at = block * WIDTH, some = of.width - at;
-            /* `back[j]` is the gradient of p at j tokens before. */
-            floats seen[WIDEST], w[WIDEST], back[WIDEST], of_w[WIDEST], from = load_some(bias + at, some), of_bias = {0};
-            for (int64_t j = 0; j < window; j++) {
-                w[j] = load_some(weight + j * of.width + at, some), back[j] = of_w[j] = (floats){0};
-                if (j + 1 < window) seen[j] = input(x, before, of, text, j, at, some);
-            }
-            for (int64_t place = 0; place < of.tokens + window - 1; place++) {
-                for (int64_t j = window - 1; j > 0; j--) back[j] = back[j - 1];
-                back[0] = (floats){0};
-                if (place < of.tokens) {
-                    seen[window - 1] = input(x, before, of, text, place + window - 1, at, some);
-                    floats p = weighed(seen, w, from, window), opened = sigmoid(p);
-                    floats above = load_some(d_y + text * of.text[1] + place * of.row[1] + at, some);
-                    back[0] = above * opened * (1 + p * (1 - opened));
-                    of_bias += back[0];
-                    for (int64_t j = 0; j < window; j++) of_w[j] += back[0] * seen[j];
-                    moved(seen, window);
-                }
-                int64_t t = place - (window - 1);
-                float *to = t < 0 ? d_before + (text * (window - 1) + place) * of.width : d_x + text * of.text[2] + t * of.row[2];
-                store_some(to + at, weighed(back, w, (floats){0}, window), some);
-            }
-            store_some(d_bias + text * of.width + at, of_bias, some);
-            for (int64_t j = 0; j < window; j++) store_some(d_weight + (text * window + j) * of.width + at, of_w[j], some);
+/* What reaches x at token t, or before the first one, from the gradients of a from `first` on. */
+static void reach(float *to, const float *g, const float *weight, const struct sizes *s, int64_t t, int64_t first) {
+    for (int64_t e = 0; e < s->width; e += WIDTH) {
+        int64_t some = smaller(WIDTH, s->width - e);
+        floats sum = {0};
+        for (int64_t j = 0; j < s->window; j++) {
+            int64_t at = t + s->window - 1 - j;
+            if (at >= first) sum += load_some(weight + j * s->width + e, some) * load_some(g + (at - first) * s->width + e, some);
         }
+        store_some(to + e, sum, some);
+    }
 }
 
-/* weight lies as (W, channels), `before` as (texts, W - 1, channels). */
-void convolve(const float *x, float *y, const float *before, const float *weight, const float *bias, const int64_t *sizes) {
-    shape of = of_sizes(sizes, 2);
-    if (of.window == USUAL) forward(x, y, before, weight, bias, of, USUAL);
-    else forward(x, y, before, weight, bias, of, of.window);
-}
-
-/* Gradients: d_x, d_before; d_weight (texts, W, channels) and d_bias (texts, channels) of each text. */
-void convolve_gradients(const float *x, const float *d_y, float *d_x, const float *before, float *d_before, const float *weight,
-                        const float *bias, float *d_weight, float *d_bias, const int64_t *sizes) {
-    shape of = of_sizes(sizes, 3);
-    if (of.window == USUAL) backward(x, d_y, d_x, before, d_before, weight, bias, d_weight, d_bias, of, USUAL);
-    else backward(x, d_y, d_x, before, d_before, weight, bias, d_weight, d_bias, of, of.window);
+/* d_x (B, T, E), d_recent, and the sums (B, blocks, W + 1, E) of every block for weight and bias. */
+void convolve_back(float *const *found, const float *d_y, const float *x, const float *recent, const float *weight,
+                   const float *bias, const int64_t *sizes, float *room) {
+    const struct sizes *s = (const struct sizes *)sizes;
+    float *d_x = found[0], *d_recent = found[1], *sums = found[2];
+    int64_t blocks = (s->length + BLOCK - 1) / BLOCK, before = s->window - 1;
+#pragma omp parallel for schedule(static) num_threads(s->threads)
+    for (int64_t unit = 0; unit < s->batch * blocks; unit++) {
+        int64_t row = unit / blocks, start = unit % blocks * BLOCK, last = smaller(s->length, start + BLOCK);
+        float *g = room + omp_get_thread_num() * (BLOCK + before) * s->width;
+        before_silu_back(g, sums + unit * (s->window + 1) * s->width, d_y, x, recent, weight, bias, s, row, start);
+        for (int64_t t = start ? start : -before; t < last; t++) {
+            float *to = t < 0 ? d_recent + (row * before + before + t) * s->width : d_x + (row * s->length + t) * s->width;
+            reach(to, g, weight, s, t, start);
+        }
+    }
 }

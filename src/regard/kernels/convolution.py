@@ -2,7 +2,8 @@
 
 x (B, T, E), recent (B, W - 1, E) the inputs before it, weight (E, W), bias (E,). On a GPU torch's grouped convolution
 wants the channels apart and keeps copies; the Triton kernels of kernels/convolution_triton.py read x where it lies and
-keep nothing else. They are one operator, which torch.compile leaves as it is.
+keep nothing else. They are one operator, which torch.compile leaves as it is. On a CPU it is compiled C
+(kernels/convolution_cpu.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels import convolution_cpu
+from regard.kernels import compiled_call, convolution_cpu
 from regard.kernels.operators import by_kernel, keep_inputs, kernels_take, readable_gradients
 
 
@@ -19,11 +20,15 @@ def causal_convolution(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) 
     """silu(conv) in the number type of x."""
     if x.shape[1] > 1 and kernels_take(x):
         return _convolution(x, recent, weight, bias)
-    if convolution_cpu.takes(x, recent, weight, bias):
-        return convolution_cpu.convolution(x, recent, weight, bias)
     if x.dtype == recent.dtype == weight.dtype and torch.is_grad_enabled():
         y: Tensor = _Convolution.apply(x, recent, weight, bias)  # pyright: ignore[reportAssignmentType]
         return y
+    return _forward(x, recent, weight, bias)
+
+
+def _forward(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    if not compiled_call.is_made_for_others() and convolution_cpu.takes(x, recent, weight, bias):
+        return convolution_cpu.convolve(x, recent, weight, bias)
     return causal_convolution_readable(x, recent, weight, bias)
 
 
@@ -47,11 +52,15 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(x, recent, weight, bias)
-        return causal_convolution_readable(x, recent, weight, bias)
+        return _forward(x, recent, weight, bias)
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, ...]:
         x, recent, weight, bias = ctx.saved_tensors
+        if torch.is_grad_enabled():  # of gradients of gradients torch knows more when it made the first
+            return compiled_call.readable_gradients(causal_convolution_readable, ctx.saved_tensors, gradients)
+        if convolution_cpu.takes(x, recent, weight, bias, *gradients):
+            return convolution_cpu.gradients(gradients[0], x, recent, weight, bias)
         seen = torch.cat([recent, x], 1)
         g = torch.ops.aten.silu_backward(gradients[0], _before_silu(seen, weight, bias))
         d_seen, d_weight = torch.zeros_like(seen), torch.empty_like(weight)

@@ -1,56 +1,52 @@
-"""The short convolution with SiLU on a CPU by compiled C (convolution.c): one pass forward and one back, in float32.
+"""The causal convolution with SiLU on a CPU by compiled C (convolution.c): one pass forward and two back.
 
-    y_t = silu(b + sum_(j < W) w_j x_(t-W+1+j))
-
-torch's operations make a pass for each place of the window, and two on the way back. The inputs alone are kept for it.
+Nothing but the inputs is kept. The readable form is in convolution.py.
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from regard.kernels.compiled import library
-from regard.kernels.handed import are_plain, functions, in_rows, is_followed, place, sizes
+from regard.kernels.compiled_call import addresses, are_plain, counts, loaded, with_rows
 
-WIDEST = 8  # windows, as in convolution.c
-WORTH_A_CALL = 1 << 16  # numbers below which nobody should wait for a compiler
-
-
-def takes(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> bool:
-    """Whether x (B, T, E) is worth it, and all are plain numbers of float32 on a CPU."""
-    if is_followed() or x.numel() < WORTH_A_CALL or weight.shape[1] > WIDEST:
-        return False
-    return are_plain(x, recent, weight, bias) and library() is not None
+WORTH_A_CALL = 1 << 16  # numbers from which on a library is made
+BLOCK = 64  # as in convolution.c
 
 
-def convolution(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """silu(conv) (B, T, E) after recent (B, W - 1, E), of weight (E, W), for what it `takes`."""
-    return _Convolution.apply(x, recent, weight, bias)  # pyright: ignore[reportReturnType]
+def takes(x: Tensor, *others: Tensor) -> bool:
+    """Whether x (B, T, E) and what goes with it are many plain numbers of float32 on a CPU."""
+    return x.is_cpu and x.numel() >= WORTH_A_CALL and are_plain(x, *others) and library() is not None
 
 
-class _Convolution(torch.autograd.Function):
-    """In C the weight lies as (W, E): channels side by side."""
+def convolve(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """What `causal_convolution` of convolution.py says, without gradients."""
+    given = _laid(x, recent, weight, bias)
+    y = x.new_empty(x.shape)
+    loaded().convolve(y.data_ptr(), *(part.data_ptr() for part in given), _sizes(given, x))
+    return y
 
-    @staticmethod
-    def forward(ctx, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        given = [in_rows(x), recent.contiguous(), weight.T.contiguous(), bias.contiguous()]
-        if any(ctx.needs_input_grad):
-            ctx.save_for_backward(*given)
-        x, y = given[0], torch.empty_like(x, memory_format=torch.contiguous_format)
-        told = sizes((*x.shape, weight.shape[1]), [x, y])
-        functions().convolve(place(x), place(y), *map(place, given[1:]), told)
-        return y
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, *gradients: Tensor) -> tuple[Tensor, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        x, recent, weight, bias = ctx.saved_tensors
-        d_y, d_x = in_rows(gradients[0]), torch.empty_like(x, memory_format=torch.contiguous_format)
-        d_recent, d_weight = torch.empty_like(recent), x.new_empty(len(x), *weight.shape)
-        d_bias = x.new_empty(len(x), len(bias))
-        told = sizes((*x.shape, len(weight)), [x, d_y, d_x])
-        given = (x, d_y, d_x, recent, d_recent, weight, bias, d_weight, d_bias)
-        functions().convolve_gradients(*map(place, given), told)
-        return d_x, d_recent, d_weight.sum(0).T, d_bias.sum(0)
+def gradients(d_y: Tensor, x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+    """Of all inputs, of that of y."""
+    d_y, given = with_rows(d_y), _laid(x, recent, weight, bias)
+    batch, length, width = x.shape
+    sums = x.new_empty(batch * -(-length // BLOCK), weight.shape[1] + 1, width)
+    d_x, d_recent = x.new_empty(x.shape), x.new_empty(recent.shape)
+    sizes, found = _sizes(given, d_y), loaded()
+    room = x.new_empty(found.convolve_room(sizes))
+    places = [part.data_ptr() for part in (d_y, *given)]
+    found.convolve_back(addresses((d_x, d_recent, sums)), *places, sizes, room.data_ptr())
+    d_maps = sums.sum(0)
+    return d_x, d_recent, d_maps[:-1].t(), d_maps[-1]
+
+
+def _laid(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+    return with_rows(x), recent.contiguous(), weight.t().contiguous(), bias.contiguous()
+
+
+def _sizes(given: tuple[Tensor, ...], d_y: Tensor):
+    """`sizes` of convolution.c."""
+    x, _, weight, _ = given
+    return counts(*x.shape, len(weight), torch.get_num_threads(), *x.stride()[:2], *d_y.stride()[:2])

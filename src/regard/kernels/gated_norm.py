@@ -1,7 +1,8 @@
 """RMSNorm of a gated vector, as Mamba-2 ends its mixing: y = s r w,  s = x silu(z),  r = (mean(s^2) + epsilon)^(-1/2).
 
 x (..., D), z of the same shape the gate, w (D,). On a GPU the Triton kernels of kernels/gated_norm_triton.py read x and
-z where they lie and keep nothing else; they are one operator, which torch.compile leaves as it is.
+z where they lie and keep nothing else; they are one operator, which torch.compile leaves as it is. So does compiled C
+on a CPU (kernels/gated_norm_cpu.py).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.kernels import gated_norm_cpu
 from regard.kernels.operators import by_kernel, kernels_take, readable_gradients
 from regard.kernels.pointwise import rms_norm
 
@@ -21,6 +23,8 @@ def gated_rms_norm(x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> Tens
     """In the number type of x."""
     if x.dtype == z.dtype and x.numel() > 0 and x.shape[-1] <= WIDEST and kernels_take(x):
         return _gated_norm(x.flatten(0, -2), z.flatten(0, -2), weight, epsilon).reshape(x.shape)
+    if gated_norm_cpu.takes(x, z, weight):
+        return gated_norm_cpu.gated_norm(x, z, weight, epsilon, gated_rms_norm_readable)
     return gated_rms_norm_readable(x, z, weight, epsilon)
 
 

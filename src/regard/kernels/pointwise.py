@@ -55,11 +55,14 @@ class _RmsNorm(torch.autograd.Function):
         size = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         r = (size.square() / x.shape[-1] + epsilon).rsqrt()
         ctx.save_for_backward(x, weight, r)
+        ctx.epsilon = epsilon
         return (x * r).mul_(weight)
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         x, weight, r = ctx.saved_tensors
+        if torch.is_grad_enabled():  # whose gradient is asked for too, and r is of x
+            r = (x.square().mean(-1, keepdim=True) + ctx.epsilon).rsqrt()
         g = gradients[0]
         product = (g * x).reshape(-1, x.shape[-1])  # also of a single vector
         mean = (product @ weight).reshape(r.shape) / x.shape[-1]

@@ -8,74 +8,12 @@
 
 #include <omp.h>
 
-#include "vectors.h"
+#include "tile.h"
 
-/* What fits into the registers: 8 x 3 sums, 3 of B and 1 of A of 32; 6 x 2, 2 and 1 of 16 of half the width. */
-#if defined(__AVX512F__)
-#define ROWS 8
-#define LANES 3
-#else
-#define ROWS 6
-#define LANES 1
-#endif
 #define COLUMNS (LANES * WIDTH)
 #define DEPTH 384
 #define AHEAD (32 * COLUMNS) /* numbers of a panel from memory that are asked for before they are needed */
 #define FEW (1 << 18)        /* multiplications that one thread does as fast as two */
-#define EACH _Pragma("GCC unroll 16")
-
-#define TILE(R, L)                                                                                            \
-    static void tile_##R##_##L(float *y, int64_t y_row, const float *a, int64_t a_row, int64_t a_step,         \
-                               const float *b, int64_t depth, int far) {                                      \
-        floats sum[R][L];                                                                                     \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) sum[r][l] = load(y + r * y_row + l * WIDTH); \
-        for (int64_t t = 0; t < depth; t++, a += a_step, b += COLUMNS) {                                      \
-            floats of_b[L];                                                                                   \
-            EACH for (int l = 0; l < L; l++) {                                                                \
-                of_b[l] = load(b + l * WIDTH);                                                                \
-                if (far) __builtin_prefetch(b + l * WIDTH + AHEAD);                                           \
-            }                                                                                                 \
-            EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) sum[r][l] += a[r * a_row] * of_b[l]; \
-        }                                                                                                     \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) store(y + r * y_row + l * WIDTH, sum[r][l]); \
-    }
-#define TILES(L) TILE(1, L) TILE(2, L) TILE(3, L) TILE(4, L) TILE(5, L) TILE(6, L) TILE(7, L) TILE(8, L)
-#define NAMES(L) {tile_1_##L, tile_2_##L, tile_3_##L, tile_4_##L, tile_5_##L, tile_6_##L, tile_7_##L, tile_8_##L}
-
-TILES(1)
-#if LANES == 3
-TILES(2)
-TILES(3)
-#endif
-
-typedef void tile(float *, int64_t, const float *, int64_t, int64_t, const float *, int64_t, int);
-static tile *const TILE_OF[LANES][8] = {
-    NAMES(1),
-#if LANES == 3
-    NAMES(2), NAMES(3),
-#endif
-};
-
-/* Rows become columns, 16 x 16 numbers: in four steps, numbers that are 1, 2, 4 and 8 places apart change places. */
-typedef int32_t places __attribute__((vector_size(4 * WIDTH)));
-#define ALL(F, S)                                                                                             \
-    { F(0, S), F(1, S), F(2, S), F(3, S), F(4, S), F(5, S), F(6, S), F(7, S), F(8, S), F(9, S), F(10, S), F(11, S),    \
-      F(12, S), F(13, S), F(14, S), F(15, S) }
-#define LOW(I, S) (I & S ? WIDTH + I - S : I)
-#define HIGH(I, S) (I & S ? WIDTH + I : I + S)
-#define EXCHANGE(S)                                                                                           \
-    EACH for (int i = 0; i < WIDTH; i++) if (!(i & S)) {                                                      \
-        const places low = ALL(LOW, S), high = ALL(HIGH, S);                                                  \
-        floats one = rows[i], other = rows[i + S];                                                            \
-        rows[i] = __builtin_shuffle(one, other, low), rows[i + S] = __builtin_shuffle(one, other, high);      \
-    }
-
-static void turn(float *to, int64_t to_row, const float *from, int64_t from_row) {
-    floats rows[WIDTH];
-    EACH for (int i = 0; i < WIDTH; i++) rows[i] = load(from + i * from_row);
-    EXCHANGE(1) EXCHANGE(2) EXCHANGE(4) EXCHANGE(8)
-    EACH for (int i = 0; i < WIDTH; i++) store(to + i * to_row, rows[i]);
-}
 
 /* A part of a panel: `depth` rows of b and so many of its columns, zeros beside them. */
 static void pack(float *to, const float *b, int64_t b_row, int64_t b_column, int64_t depth, int64_t columns) {
@@ -108,7 +46,7 @@ static void add_part(float *y, int64_t y_row, const float *a, int64_t a_row, int
             if (from) memcpy(to + r * to_row, from, columns * sizeof *y);
             else memset(to + r * to_row, 0, columns * sizeof *y);
         }
-        TILE_OF[lanes - 1][some - 1](to, to_row, a + i * a_row, a_row, a_step, part, depth, far && i == 0);
+        TILE_OF[lanes - 1][some - 1](to, to_row, a + i * a_row, a_row, a_step, part, COLUMNS, depth, far && i == 0 ? AHEAD : 0);
         for (int64_t r = 0; r < some && cut; r++) memcpy(own + r * y_row, spare + r * COLUMNS, columns * sizeof *y);
     }
 }

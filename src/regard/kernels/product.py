@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.kernels.compiled import library
-from regard.kernels.handed import are_plain, functions, is_followed
+from regard.kernels.compiled_call import are_plain, is_made_for_others, loaded
 
 WORTH_A_CALL = 1 << 20  # multiplications from which on it is faster than torch's
 WORTH_GRADIENTS = 1 << 21  # the same with what a function with gradients of its own costs
@@ -37,8 +37,8 @@ _NINE = ctypes.c_int64 * 9
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x W^T + b (..., N) of x (..., K), W (N, K)."""
-    if is_followed():
-        return F.linear(x, weight, bias)
+    if is_made_for_others():
+        return F.linear(x, weight, bias)  # before sizes are looked at: what is made would be so for these alone
     graded = torch.is_grad_enabled()
     work = x.numel() * weight.shape[0]
     if work < (WORTH_GRADIENTS if graded else WORTH_A_CALL) or not takes(x, weight, bias) or not _fit(x, weight, bias):
@@ -93,7 +93,7 @@ def multiply(y: Tensor, a: Tensor, b: Tensor, bias: Tensor | None = None, *, add
 
 def panels_of(weight: Tensor) -> Tensor:
     """The panels (product.c) of W^T, of W (N, K)."""
-    found = functions()
+    found = loaded()
     weight, (n, k) = weight.detach().contiguous(), weight.shape
     made = weight.new_empty(found.size_of_panels(n, k))
     found.panels(made.data_ptr(), weight.data_ptr(), n, k)
@@ -134,5 +134,5 @@ def _run(
     bias = None if bias is None else bias.contiguous()
     numbers = _NINE(*sizes, *strides, adds, made)
     given = None if bias is None else bias.data_ptr()
-    functions().product(y.data_ptr(), a.data_ptr(), b.data_ptr(), given, ctypes.addressof(numbers))
+    loaded().product(y.data_ptr(), a.data_ptr(), b.data_ptr(), given, ctypes.addressof(numbers))
     return y

@@ -19,7 +19,7 @@ typedef struct { float *at; int64_t text, row; } rows;
 
 /* log(1 + e^x) = max(x, 0) + log(1 + w), w = e^-|x|: 2 artanh(w / (2 + w)) by its series. */
 static inline floats softplus(floats x) {
-    floats w = exponential(-magnitude(x)), t = w / (2 + w), square = t * t, sum = (floats){0} + 1.f / 15;
+    floats w = exponential(below(x)), t = w / (2 + w), square = t * t, sum = (floats){0} + 1.f / 15;
     sum = sum * square + 1.f / 13, sum = sum * square + 1.f / 11, sum = sum * square + 1.f / 9;
     sum = sum * square + 1.f / 7, sum = sum * square + 1.f / 5, sum = sum * square + 1.f / 3, sum = sum * square + 1;
     return larger(x, (floats){0}) + 2 * t * sum;

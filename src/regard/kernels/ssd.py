@@ -1,4 +1,5 @@
-"""SSD by Triton kernels, with the skip, as one operator that autograd knows and torch.compile leaves as it is.
+"""SSD with the skip: by Triton kernels, as one operator that autograd knows and torch.compile leaves as it is, or on a
+CPU by compiled C (kernels/ssd_cpu.py).
 
     h_t = exp(decay_t) h_(t-1) + dt_t x_t b_t^T        y_t = h_t c_t + D x_t
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from regard.kernels import ssd_cpu
 from regard.kernels.operators import by_kernel, keep_inputs, kernels_take, readable_gradients, shared_memory
 from regard.kernels.ssd_readable import ssd_chunked
 
@@ -17,8 +19,12 @@ from regard.kernels.ssd_readable import ssd_chunked
 CHUNK = {torch.bfloat16: 64, torch.float16: 64, torch.float32: 32}
 
 
-def ssd_kernels_take(x: Tensor, b: Tensor, h: Tensor) -> bool:
+def ssd_kernels_take(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> bool:
     """Whether `ssd` can be called with these; else the readable forms are the way."""
+    return _triton_takes(x, b, h) or ssd_cpu.takes(x, b, dt, decay, c, skip, h)
+
+
+def _triton_takes(x: Tensor, b: Tensor, h: Tensor) -> bool:
     if h.dtype != torch.float32 or x.numel() == 0 or not kernels_take(x):
         return False
     width, states = (1 << (max(size, 16) - 1).bit_length() for size in (x.shape[-1], b.shape[-1]))
@@ -33,6 +39,8 @@ def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor
 
     y in the number type of x, and the last state. Products are taken in the type of x and added up in float32.
     """
+    if x.is_cpu and not kernels_take(x):  # they are, in the interpreter
+        return ssd_cpu.ssd(x, dt, decay, b, c, skip, h)
     return _ssd(x, dt.float(), decay.float(), b.to(x.dtype), c.to(x.dtype), skip, h)
 
 

@@ -1,7 +1,5 @@
 /* Vectors of float32, in GCC's language extension, so that no instruction set is named. */
 
-#pragma once
-
 #include <stdint.h>
 #include <string.h>
 
@@ -19,6 +17,19 @@ static inline floats load(const float *at) {
 }
 
 static inline void store(float *at, floats x) { memcpy(at, &x, sizeof x); }
+
+/* The first n numbers, n at most WIDTH. */
+static inline floats load_some(const float *at, int64_t n) {
+    floats found = {0};
+    if (n >= WIDTH) return load(at);
+    memcpy(&found, at, n * sizeof *at);
+    return found;
+}
+
+static inline void store_some(float *at, floats x, int64_t n) {
+    if (n >= WIDTH) store(at, x);
+    else memcpy(at, &x, n * sizeof *at);
+}
 
 typedef float half_of __attribute__((vector_size(2 * WIDTH)));
 typedef float quarter_of __attribute__((vector_size(WIDTH)));
@@ -49,27 +60,13 @@ static inline floats exponential(floats x) {
     return (floats)(((words)sum + ((words)__builtin_convertvector(n, ints) << 23)) & counts);
 }
 
-/* The first so many numbers, zeros behind them. */
-static inline floats load_some(const float *at, int64_t count) {
-    float room[WIDTH] = {0};
-    if (count >= WIDTH) return load(at);
-    memcpy(room, at, count * sizeof *at);
-    return load(room);
-}
+/* -|x| */
+static inline floats below(floats x) { return (floats)((words)x | 0x80000000); }
 
-static inline void store_some(float *at, floats x, int64_t count) {
-    if (count >= WIDTH) store(at, x);
-    else memcpy(at, &x, count * sizeof *at);
-}
-
-static inline floats choose(words where, floats one, floats other) {
-    return (floats)((where & (words)one) | (~where & (words)other));
-}
-
-static inline floats magnitude(floats x) { return (floats)((words)x & 0x7fffffffu); }
-
-/* 1 / (1 + e^-x). */
+/* 1 / (1 + e^-x) */
 static inline floats sigmoid(floats x) {
-    floats small = exponential(-magnitude(x)), one = 1 / (1 + small);
-    return choose((words)(x >= 0), one, small * one);
+    words negative = (words)(x < 0);
+    floats e = exponential(below(x)), one = (floats){0} + 1;
+    floats above = (floats)((negative & (words)e) | (~negative & (words)one));
+    return above / (1 + e);
 }

@@ -126,10 +126,11 @@ class Ssd(Mixer):
         return gated_ssd_step(x, *own, None if owned is None else owned.alive)
 
     def _mix(self, x: Tensor, step: Tensor, write: Tensor, read: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """y (B, T, H, P) with the skip, and the state after: by kernels for a chunk on a GPU, else by the equations."""
+        """y (B, T, H, P) with the skip, and the state after: by kernels for a chunk, else by the equations."""
         decay = step * -self.log_decay.to(memory.dtype).exp()
-        if x.shape[1] > 1 and ssd_kernels_take(x, write, memory):
-            return ssd(x, step, decay, write, read, self.skip, memory)
+        given = (x, step, decay, write, read, self.skip, memory)
+        if x.shape[1] > 1 and ssd_kernels_take(*given):
+            return ssd(*given)
         driven = x * step.to(x.dtype)[..., None]
         if x.shape[1] == 1:
             y, memory = ssd_recurrent(driven, decay, write, read, memory)

@@ -1,0 +1,67 @@
+"""What may be handed to compiled C (compiled.py), and how: plain numbers of float32 that nobody else has to see."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from regard.kernels.choice import PLAIN
+from regard.kernels.compiled import library
+
+
+def are_plain(*tensors: Tensor | None) -> bool:
+    """Whether all are plain numbers of float32 on a CPU, and nobody has to see what is done with them."""
+    return all(x is None or _is_plain(x) for x in tensors) and not _is_watched()
+
+
+def _is_plain(x: Tensor) -> bool:
+    if x.dtype is not torch.float32 or not x.is_cpu or type(x) not in PLAIN:
+        return False
+    # Many gradients at once, of torch.autograd.grad(is_grads_batched=True).
+    return not torch._C._functorch.is_legacy_batchedtensor(x)  # pyright: ignore
+
+
+def _is_watched() -> bool:
+    """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
+    transformed = transformed or forward_ad._current_level >= 0  # gradients that are made on the way forward
+    return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
+
+
+def is_made_for_others() -> bool:
+    """Whether torch writes down what is computed, to run it with other numbers and sizes."""
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()  # pyright: ignore[reportPrivateImportUsage]
+
+
+def with_rows(x: Tensor) -> Tensor:
+    """The same numbers, those of the last dimension one after the other."""
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def addresses(tensors: Sequence[Tensor]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(tensors))(*(part.data_ptr() for part in tensors))
+
+
+def counts(*given: int) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * len(given))(*given)
+
+
+def loaded() -> ctypes.CDLL:
+    """The library, which whoever asked `takes` has found."""
+    found = library()
+    assert found is not None, "compiled C without a library"
+    return found
+
+
+def readable_gradients(
+    readable: Callable[..., Tensor | tuple[Tensor, ...]], inputs: Sequence[Tensor], gradients: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
+    """Gradients by autograd, followed themselves where somebody asks for that."""
+    followed = torch.is_grad_enabled()
+    with torch.enable_grad():
+        leaves = [part if followed and part.requires_grad else part.detach().requires_grad_() for part in inputs]
+        return torch.autograd.grad(readable(*leaves), leaves, gradients, create_graph=followed)
