@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
@@ -14,10 +16,34 @@ from regard.kernels.compiled import library
 
 def are_plain(*tensors: Tensor | None) -> bool:
     """Whether all are plain numbers of float32 on a CPU, and nobody has to see what is made of them."""
+    return all(x is None or x.dtype is torch.float32 for x in tensors) and not _is_watched() and are_read(*tensors)
+
+
+def are_read(*tensors: Tensor | None) -> bool:
+    """Whether all are numbers of float32 that lie in a CPU's memory as they read.
+
+    Not those of sparse matrices, of views whose sign is turned when they are read (the imaginary part of a conjugate),
+    of zeros that torch has made without memory, and of gradients that come many at once.
+    """
     for x in tensors:
-        if x is not None and not (x.dtype is torch.float32 and x.is_cpu and type(x) in PLAIN):
+        if x is not None and not (x.dtype is torch.float32 and type(x) in PLAIN and _keys(x) in _keys_of_plain()):
             return False
-    return not _is_watched()
+    return True
+
+
+def _keys(x: Tensor) -> int:
+    """Who has a say in what an operation on a tensor does."""
+    return torch._C._dispatch_keys(x).raw_repr()
+
+
+@cache
+def _keys_of_plain() -> frozenset[int]:
+    found = set()
+    for without_gradients in (False, True):
+        # Whoever follows operations would put a tensor of its own in the place of this one.
+        with torch._C._DisableTorchDispatch(), torch.inference_mode(without_gradients):
+            found.add(_keys(torch.empty(0, device="cpu")))
+    return frozenset(found)
 
 
 def is_followed() -> bool:
@@ -29,6 +55,7 @@ def is_followed() -> bool:
 def _is_watched() -> bool:
     """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
     transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
+    transformed = transformed or forward_ad._current_level >= 0  # gradients that are made on the way forward
     return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
 
 
@@ -36,6 +63,7 @@ def functions() -> ctypes.CDLL:
     """The library, for those who know that it is there."""
     found = library()
     assert found is not None, "a function of C without a library"
+    torch.get_num_threads()  # a thread that has not asked torch yet has as many as there are processors
     return found
 
 

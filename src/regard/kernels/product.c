@@ -141,7 +141,7 @@ void product(float *y, const float *a, const float *b, const float *bias, const 
 #pragma omp for schedule(dynamic)
         for (int64_t unit = 0; unit < count * parts; unit++) {
             int64_t j = unit / parts * COLUMNS, i = unit % parts * each, columns = smaller(n - j, COLUMNS);
-            for (int64_t t = 0; t < k; t += DEPTH) {
+            for (int64_t t = 0; t == 0 || t < k; t += DEPTH) { /* once where there is nothing to add to the bias */
                 int64_t depth = smaller(k - t, DEPTH);
                 if (!made) pack(room, b + t * b_row + j * b_column, b_row, b_column, depth, columns);
                 add_part(y + i * n + j, n, a + i * a_row + t * a_step, a_row, a_step, made ? b + j * k + t * COLUMNS : room,
