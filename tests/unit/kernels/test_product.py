@@ -208,6 +208,13 @@ def test_what_is_made_may_change_in_place(shape: tuple[int, ...]) -> None:
     torch.testing.assert_close(x.grad, 2 * weight.sum(0).expand(shape))
 
 
+def test_long_sums_round_as_torchs_do() -> None:
+    torch.manual_seed(0)
+    a, b = torch.randn(50_000, 24).t(), torch.randn(50_000, 48)
+    found, exact = product.multiply(torch.empty(24, 48), a, b), a.double() @ b.double()
+    assert (found - exact).square().mean().sqrt() < 2 * (a @ b - exact).square().mean().sqrt()
+
+
 def test_a_product_of_nothing_is_the_bias() -> None:
     bias = torch.randn(5)
     y = product.multiply(torch.full((4, 5), torch.nan), torch.empty(4, 0), torch.empty(0, 5), bias)
