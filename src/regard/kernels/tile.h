@@ -18,8 +18,7 @@
 #define TILE(R, L)                                                                                            \
     static void tile_##R##_##L(float *y, int64_t y_row, const float *a, int64_t a_row, int64_t a_step,         \
                                const float *b, int64_t b_row, int64_t depth, int64_t ahead) {                 \
-        floats sum[R][L];                                                                                     \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) sum[r][l] = load(y + r * y_row + l * WIDTH); \
+        floats sum[R][L] = {{{0}}};                                                                           \
         for (int64_t t = 0; t < depth; t++, a += a_step, b += b_row) {                                        \
             floats of_b[L];                                                                                   \
             EACH for (int l = 0; l < L; l++) {                                                                \
@@ -28,7 +27,8 @@
             }                                                                                                 \
             EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) sum[r][l] += a[r * a_row] * of_b[l]; \
         }                                                                                                     \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++) store(y + r * y_row + l * WIDTH, sum[r][l]); \
+        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < L; l++)                                     \
+            store(y + r * y_row + l * WIDTH, load(y + r * y_row + l * WIDTH) + sum[r][l]);                    \
     }
 #define TILES(L) TILE(1, L) TILE(2, L) TILE(3, L) TILE(4, L) TILE(5, L) TILE(6, L) TILE(7, L) TILE(8, L)
 #define NAMES(L) {tile_1_##L, tile_2_##L, tile_3_##L, tile_4_##L, tile_5_##L, tile_6_##L, tile_7_##L, tile_8_##L}
