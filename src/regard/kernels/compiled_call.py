@@ -79,7 +79,7 @@ def loaded() -> ctypes.CDLL:
     return found
 
 
-def readable_gradients(
+def followed_gradients(
     readable: Callable[..., Tensor | tuple[Tensor, ...]], inputs: Sequence[Tensor], gradients: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
     """Gradients by autograd, followed themselves where somebody asks for that."""

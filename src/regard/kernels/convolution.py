@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels import compiled_call, convolution_cpu
+from regard.kernels import convolution_cpu
+from regard.kernels.compiled_call import followed_gradients, is_made_for_others
 from regard.kernels.operators import by_kernel, keep_inputs, kernels_take, readable_gradients
 
 
@@ -27,7 +28,7 @@ def causal_convolution(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) 
 
 
 def _forward(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    if not compiled_call.is_made_for_others() and convolution_cpu.takes(x, recent, weight, bias):
+    if convolution_cpu.takes(x, recent, weight, bias):
         return convolution_cpu.convolve(x, recent, weight, bias)
     return causal_convolution_readable(x, recent, weight, bias)
 
@@ -57,8 +58,8 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, ...]:
         x, recent, weight, bias = ctx.saved_tensors
-        if torch.is_grad_enabled():  # of gradients of gradients torch knows more when it made the first
-            return compiled_call.readable_gradients(causal_convolution_readable, ctx.saved_tensors, gradients)
+        if torch.is_grad_enabled() and not is_made_for_others():  # gradients that are followed are torch's own
+            return followed_gradients(causal_convolution_readable, ctx.saved_tensors, gradients)
         if convolution_cpu.takes(x, recent, weight, bias, *gradients):
             return convolution_cpu.gradients(gradients[0], x, recent, weight, bias)
         seen = torch.cat([recent, x], 1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.compiled import library
-from regard.kernels.compiled_call import addresses, are_plain, counts, loaded, with_rows
+from regard.kernels.compiled_call import addresses, are_plain, counts, is_made_for_others, loaded, with_rows
 
 WORTH_A_CALL = 1 << 16  # numbers from which on a library is made
 BLOCK = 64  # as in convolution.c
@@ -17,6 +17,8 @@ BLOCK = 64  # as in convolution.c
 
 def takes(x: Tensor, *others: Tensor) -> bool:
     """Whether x (B, T, E) and what goes with it are many plain numbers of float32 on a CPU."""
+    if is_made_for_others():
+        return False  # before sizes are looked at: what is made would be so for these alone
     return x.is_cpu and x.numel() >= WORTH_A_CALL and are_plain(x, *others) and library() is not None
 
 

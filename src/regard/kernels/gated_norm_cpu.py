@@ -15,9 +15,9 @@ from regard.kernels.compiled_call import (
     addresses,
     are_plain,
     counts,
+    followed_gradients,
     is_made_for_others,
     loaded,
-    readable_gradients,
     with_rows,
 )
 
@@ -51,7 +51,7 @@ class _GatedNorm(torch.autograd.Function):
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, z, weight = inputs = ctx.saved_tensors
         if torch.is_grad_enabled() or not are_plain(*gradients, *inputs):
-            found = readable_gradients(lambda *given: ctx.readable(*given, ctx.epsilon), inputs, gradients)
+            found = followed_gradients(lambda *given: ctx.readable(*given, ctx.epsilon), inputs, gradients)
         else:
             found = _backward(gradients[0], x, z, weight, ctx.epsilon)
         return (*found, None, None)

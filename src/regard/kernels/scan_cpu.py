@@ -21,16 +21,16 @@ from regard.kernels.compiled_call import (
     addresses,
     are_plain,
     counts,
+    followed_gradients,
     is_made_for_others,
     loaded,
-    readable_gradients,
     with_rows,
 )
 
 LENGTH = 32  # tokens between the states that are kept, as in scan.c
 GROUP = 64  # channels whose gradients of B and C are added up as one, as there
 MOST = 64  # states of a channel that it has room for
-WORTH_A_CALL = 1 << 18  # states that are made from which on a library is made
+WORTH_A_CALL = 1 << 17  # states that are made, of one text, from which on a library is made
 Inputs = Sequence[Tensor]
 
 
@@ -38,9 +38,9 @@ def takes(u: Tensor, h: Tensor, *others: Tensor) -> bool:
     """Whether u (B, T, E), h (B, E, N) and what goes with them are plain numbers of float32 on a CPU."""
     if is_made_for_others():
         return False  # before sizes are looked at: what is made would be so for these alone
-    if u.numel() * h.shape[-1] < WORTH_A_CALL or h.shape[-1] > MOST or not u.is_cpu:
+    if not u.is_cpu or u.numel() * h.shape[-1] < WORTH_A_CALL * u.shape[0] or h.shape[-1] > MOST:
         return False
-    return are_plain(u, h, *others) and library() is not None
+    return u.numel() > 0 and are_plain(u, h, *others) and library() is not None
 
 
 def scan(
@@ -66,7 +66,7 @@ class _Scan(torch.autograd.Function):
         *inputs, borders = ctx.saved_tensors
         # Of gradients that are followed themselves, or are many at once, the readable form knows more.
         if torch.is_grad_enabled() or not are_plain(*gradients, *inputs):
-            return readable_gradients(_readable, inputs, gradients)
+            return followed_gradients(_readable, inputs, gradients)
         return _backward(inputs, borders, *gradients)
 
 

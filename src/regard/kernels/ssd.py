@@ -25,7 +25,8 @@ def ssd_kernels_take(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor,
 
 
 def _triton_takes(x: Tensor, b: Tensor, h: Tensor) -> bool:
-    if h.dtype != torch.float32 or x.numel() == 0 or not kernels_take(x):
+    """The same of the Triton kernels, which are for more than one token."""
+    if x.shape[1] == 1 or h.dtype != torch.float32 or x.numel() == 0 or not kernels_take(x):
         return False
     width, states = (1 << (max(size, 16) - 1).bit_length() for size in (x.shape[-1], b.shape[-1]))
     chunk = CHUNK[x.dtype]

@@ -18,14 +18,15 @@ from regard.kernels.compiled_call import (
     addresses,
     are_plain,
     counts,
+    followed_gradients,
     is_made_for_others,
     loaded,
-    readable_gradients,
     with_rows,
 )
 from regard.kernels.ssd_readable import ssd_chunked
 
-WORTH_A_CALL = 1 << 18  # products of an input and a state from which on a library is made
+# Products of an input and a state, of one text, from which on a library is made: it is faster for any.
+WORTH_A_CALL = 1 << 15
 UNITS = 16  # that threads share in the backward pass, as far as there are heads
 CHUNK = 64  # of the readable form
 Inputs = Sequence[Tensor]
@@ -35,9 +36,9 @@ def takes(x: Tensor, b: Tensor, *others: Tensor) -> bool:
     """Whether x (B, T, H, P), b (B, T, G, N) and what goes with them are plain numbers of float32 on a CPU."""
     if is_made_for_others():
         return False  # before sizes are looked at: what is made would be so for these alone
-    if x.numel() * b.shape[-1] < WORTH_A_CALL or not x.is_cpu:
+    if not x.is_cpu or x.numel() * b.shape[-1] < WORTH_A_CALL * x.shape[0]:
         return False
-    return are_plain(x, b, *others) and library() is not None
+    return x.numel() > 0 and are_plain(x, b, *others) and library() is not None
 
 
 def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,7 +60,7 @@ class _Ssd(torch.autograd.Function):
         inputs = ctx.saved_tensors
         # Of gradients that are followed themselves, or are many at once, the readable form knows more.
         if torch.is_grad_enabled() or not are_plain(*gradients, *inputs):
-            return readable_gradients(_readable, inputs, gradients)
+            return followed_gradients(_readable, inputs, gradients)
         return _backward(inputs, *gradients)
 
 

@@ -126,10 +126,10 @@ class Ssd(Mixer):
         return gated_ssd_step(x, *own, None if owned is None else owned.alive)
 
     def _mix(self, x: Tensor, step: Tensor, write: Tensor, read: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """y (B, T, H, P) with the skip, and the state after: by kernels for a chunk, else by the equations."""
+        """y (B, T, H, P) with the skip, and the state after: by kernels where they are, else by the equations."""
         decay = step * -self.log_decay.to(memory.dtype).exp()
         given = (x, step, decay, write, read, self.skip, memory)
-        if x.shape[1] > 1 and ssd_kernels_take(*given):
+        if ssd_kernels_take(*given):
             return ssd(*given)
         driven = x * step.to(x.dtype)[..., None]
         if x.shape[1] == 1:
