@@ -45,6 +45,8 @@ def evaluate(
         loaded = load(run, device=common.device or "auto")
         with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
             report = loaded.evaluate(data, limit=limit, weights=weights, every=every).to_dict()
+    if data is None and loaded.is_refit:
+        screen.note("the held-out part is told by the run as it was before it learnt that too (train.refit)")
     screen.object(report)
     recall, change = report.pop("recall", {}), report.pop("change", {})
     tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}
