@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from regard.cli.failure import telling
 from regard.cli.options import CommonOnDevice, command
+from regard.cli.screen import Screen
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,16 +59,20 @@ def evaluate(
         # Perplexity where a task has it: it is what is spoken of.
         name = next(name for name in ("perplexity", loaded.task.metric, *change) if name in change)
         screen.line(f"{name} {report[name]:.2f}, {change[name]:+.2f} by {weights}")
+    _show_tables(screen, tables)
+    if recall:
+        screen.line()
+        rows = [(distance, f"{share:.1%}") for distance, share in recall.items()]
+        screen.table(("distance", "recalled#"), rows, title="Facts recalled, by distance in tokens")
+
+
+def _show_tables(screen: Screen, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for name, rows in tables.items():
         if rows:
             screen.line()
             columns = tuple(f"{key}#" if isinstance(value, (int, float)) else key for key, value in rows[0].items())
             cells = [tuple(_number(value) for value in row.values()) for row in rows]
             screen.table(columns, cells, title=name.replace("_", " ").capitalize())
-    if recall:
-        screen.line()
-        rows = [(distance, f"{share:.1%}") for distance, share in recall.items()]
-        screen.table(("distance", "recalled#"), rows, title="Facts recalled, by distance in tokens")
 
 
 def _number(value: float | str) -> str:

@@ -58,7 +58,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def trained(table: Path, out: Path, **more: Any) -> Any:
-    return regard.train(None, table, out=out, task="labelled", **PLAIN | {"valid": "hash:0.3"} | more)
+    told: dict[str, Any] = {**PLAIN, "valid": "hash:0.3", **more}
+    return regard.train(None, table, out=out, task="labelled", **told)
 
 
 @pytest.fixture(scope="module")
