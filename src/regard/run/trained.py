@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.core.device import device_named, move
 from regard.data import settings as data_settings
@@ -45,6 +45,7 @@ class TrainedRun:
     dataset    what it was trained on, where that is at hand.
     weights    what the weights are, for people, where they are not those of its folder.
     is_refit   whether it has learnt its held-out part too, when all was chosen by that.
+    before     what its folder keeps of before that, where the folder goes.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class TrainedRun:
         self.drafting: tuple[object, Any] | None = None
         self.weights: str | None = None
         self.is_refit = False
+        self.before: dict[str, Tensor] | None = None
 
     def __repr__(self) -> str:
         model = self.config.get("model", {}).get("name")
@@ -113,7 +115,7 @@ class TrainedRun:
             return self
         found = copy.copy(self)
         found.model = copy.deepcopy(self.model)
-        put_back(found.model, kept_before(self.path))
+        put_back(found.model, kept_before(self.path) if self.before is None else self.before)
         return found
 
     @property
