@@ -214,3 +214,5 @@ def test_in_a_comparison_all_models_learn_from_the_same_texts(table: Path, tmp_p
     assert of_net
     assert set(of_net) == {False}
     assert not list((tmp_path / "all").rglob(BEFORE_REFIT))
+    (path,) = {file.parent for file in (tmp_path / "all").rglob("config.json") if "classifier" in str(file)}
+    assert plan(like=path, recipe=None, changes={}, out=tmp_path / "alone").settings["train.refit"] == "auto"
