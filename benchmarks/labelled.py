@@ -5,7 +5,8 @@
 
 DATA_FOLDER and the parts that are judged are those of labelled_foot.py: the validation part of SST-2, folds of ten of
 the others. No model sees a judged part before it is judged: `linear` finds its strength by cross-validation within the
-rest, and a network holds a tenth of the rest out, by its own rule, for its best weights and the share of its halves.
+rest, and a network holds a tenth of the rest out, by its own rule, for its best weights and the share of its halves;
+when these are chosen the linear half learns that tenth too.
 A network is `regard train` with its defaults and a budget, at the seeds 0 .. on every part; its seconds are all of
 that, reading and judging included. Each job is a process of one thread; every result is a line of --out as soon as it
 is there, and what stands in that file already is not measured again. The table at the end is of all of its lines.

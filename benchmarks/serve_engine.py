@@ -42,7 +42,7 @@ def main() -> None:
         for name, lengths in (("same lengths", [PROMPT] * requests), ("other lengths", varied)):
             prompts = [[chance.randrange(VOCABULARY) for _ in range(length)] for length in lengths]
             found = in_engine(model, prompts, Limits(TOKENS, window=WINDOW), load, n)
-            print(f"| {number}, {name} |", " | ".join(found.cells()), "|")
+            print(f"| {number}, {name} |", " | ".join(found.cells()), "|", flush=True)
     print(COLUMNS)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 
 from regard.cli.failure import telling
 from regard.cli.options import CommonOnDevice, command
+from regard.cli.screen import Screen
 
 
 def add_to(app: typer.Typer) -> None:
@@ -45,6 +47,8 @@ def evaluate(
         loaded = load(run, device=common.device or "auto")
         with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
             report = loaded.evaluate(data, limit=limit, weights=weights, every=every).to_dict()
+    if data is None and loaded.is_refit:
+        screen.note("the held-out part is told by the run as it was before it learnt that too (train.refit)")
     screen.object(report)
     recall, change = report.pop("recall", {}), report.pop("change", {})
     tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}
@@ -55,16 +59,20 @@ def evaluate(
         # Perplexity where a task has it: it is what is spoken of.
         name = next(name for name in ("perplexity", loaded.task.metric, *change) if name in change)
         screen.line(f"{name} {report[name]:.2f}, {change[name]:+.2f} by {weights}")
+    _show_tables(screen, tables)
+    if recall:
+        screen.line()
+        rows = [(distance, f"{share:.1%}") for distance, share in recall.items()]
+        screen.table(("distance", "recalled#"), rows, title="Facts recalled, by distance in tokens")
+
+
+def _show_tables(screen: Screen, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for name, rows in tables.items():
         if rows:
             screen.line()
             columns = tuple(f"{key}#" if isinstance(value, (int, float)) else key for key, value in rows[0].items())
             cells = [tuple(_number(value) for value in row.values()) for row in rows]
             screen.table(columns, cells, title=name.replace("_", " ").capitalize())
-    if recall:
-        screen.line()
-        rows = [(distance, f"{share:.1%}") for distance, share in recall.items()]
-        screen.table(("distance", "recalled#"), rows, title="Facts recalled, by distance in tokens")
 
 
 def _number(value: float | str) -> str:

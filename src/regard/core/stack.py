@@ -164,7 +164,7 @@ class StackConfig(MixerConfig, kind="stack"):
     shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check(len(self.layers) > 0, "a stack needs at least one layer")
+        check(len(self.layers) > 0, "a stack needs at least one layer: n_layers must be 1 or more")
         for i, (below, layer) in enumerate(itertools.pairwise(self.layers), 1):
             found, given = layer.d_read, below.d_given
             check(found == given, f"layer {i} reads a width of {found}, and the layer below it gives {given}")

@@ -84,7 +84,9 @@ def read_excel(path: str, most: int | None = None) -> tuple[list[str], list[Type
 
 def is_saved_dataset(folder: Path) -> bool:
     """Whether a folder is what `datasets` writes with save_to_disk."""
-    return any((folder / name).is_file() for name in (INFO, SPLITS, STATE))
+    # A state alone may be another program's, as that of a comparison is.
+    stated = (folder / STATE).is_file() and any(folder.glob("*.arrow"))
+    return stated or any((folder / name).is_file() for name in (INFO, SPLITS))
 
 
 def read_saved_dataset(path: str, split: str | None = None) -> Columns:

@@ -176,6 +176,13 @@ def account_of(examples: Sequence[Any], **facts: int) -> Account | None:
     return None if account is None else replace(account, facts={**account.facts, **facts})
 
 
+def joined(first: Sequence[T], second: Sequence[T]) -> Sequence[T]:
+    """The examples of both, one after the other; of one file as a view of its columns."""
+    if isinstance(first, Examples) and isinstance(second, Examples) and first.columns is second.columns:
+        return Examples(first.kind, first.columns, rows=np.concatenate([first.rows, second.rows]))
+    return [*first, *second]
+
+
 def taken(examples: Sequence[T], numbers: np.ndarray) -> Sequence[T]:
     """The examples with these numbers."""
     return examples.taken(numbers) if isinstance(examples, Examples) else [examples[i] for i in numbers.tolist()]

@@ -40,12 +40,15 @@ def next_tokens(
 
 def _by_c(logits: Tensor, settings: RowSettings, uniform: Tensor | None, kind: Kind) -> tuple[Tensor, Tensor]:
     """The same with fewer passes; rows that cut tokens off are drawn as elsewhere."""
-    tokens, log_probs = draw_cpu.draw(logits, settings.temperature, settings.greedy, uniform)
     if kind in ("greedy", "plain"):
-        return tokens, log_probs
+        return draw_cpu.draw(logits, settings.temperature, settings.greedy, uniform)
     assert uniform is not None
+    # Of those rows the likeliest token, whose log-probability is near 0: from an unlikely one's the difference of two
+    # logits would leave few digits.
+    cutting = settings.cutting
+    tokens, log_probs = draw_cpu.draw(logits, settings.temperature, settings.greedy | cutting, uniform)
     drawn = drawn_from(warped_logits(logits, settings, kind), uniform)
-    others = torch.where(settings.cutting[:, 0], drawn, tokens)
+    others = torch.where(cutting[:, 0], drawn, tokens)
     first, other = (logits.gather(-1, of[:, None])[:, 0] for of in (tokens, others))
     return others, log_probs + (other - first)
 
@@ -79,7 +82,8 @@ def drawn_from(logits: Float[Tensor, "B V"], uniform: Float[Tensor, "B"]) -> Int
     piece = _first_above(sums, target)
     inside = wide(p[torch.arange(rows, device=p.device), piece]).cumsum(-1)  # (B, PIECE)
     before = torch.nn.functional.pad(sums, (1, 0)).gather(1, piece[:, None])
-    return piece * PIECE + _first_above(inside, target - before)
+    place = piece * PIECE + _first_above(inside, target - before)
+    return place.clamp(max=width - 1)  # of what are no numbers the last of the last piece, which may not be there
 
 
 def _first_above(sums: Tensor, target: Tensor) -> Tensor:

@@ -21,14 +21,15 @@ import stat
 import subprocess
 import sys
 import tempfile
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path
 
 from regard.kernels.operators import count_fallback
 
 SOURCES = tuple(
     Path(__file__).with_name(name)
-    for name in ("convolution.c", "decode_cpu.c", "draw.c", "gated_norm.c", "product.c", "ssd.c")
+    for name in ("convolution.c", "decode_cpu.c", "draw.c", "gated_norm.c", "product.c", "scan.c", "ssd.c")
 )
 READ = (*SOURCES, *(Path(__file__).with_name(name) for name in ("tile.h", "vectors.h")))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
@@ -41,6 +42,8 @@ FUNCTIONS: dict[str, list[type]] = {
     "linear_blocks": [*[ADDRESS] * 4, *[COUNT] * 4],
     "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
     "product": [ADDRESS] * 5,
+    "scan": [ADDRESS] * 7,
+    "scan_gradients": [ADDRESS] * 8,
     "draw": [*[ADDRESS] * 7, *[COUNT] * 2],
     "panels": [*[ADDRESS] * 2, *[COUNT] * 2],
     "size_of_panels": [COUNT] * 2,
@@ -69,7 +72,7 @@ def library() -> ctypes.CDLL | None:
     """The functions of those files; None where they cannot be made, which is counted (`fallbacks`)."""
     try:
         found = _opened(_built())
-    except (OSError, subprocess.SubprocessError, AttributeError, RuntimeError):
+    except (OSError, subprocess.SubprocessError, AttributeError, RuntimeError, ValueError):
         # Without a compiler the plain form is what a machine has: nothing is wrong with it.
         count_fallback(NAME)
         return None
@@ -111,13 +114,17 @@ def _built() -> Path:
         if not kept.exists():
             # Linked without OpenMP's library: torch has brought its own.
             objects = [f"{made}-{source.stem}.o" for source in SOURCES]
-            for source, compiled in zip(SOURCES, objects, strict=True):
-                _run([*command, *FLAGS, "-c", str(source), "-o", compiled])
+            with ThreadPoolExecutor() as pool:  # whoever needs them first waits for the longest alone
+                list(pool.map(partial(_compile, command), SOURCES, objects))
             _run([*command, "-shared", "-Wl,-z,now", "-o", f"{made}.so", *objects, "-lm"])
             os.chmod(f"{made}.so", 0o700)
             os.replace(f"{made}.so", kept)
         _require_own(kept, user)
     return kept
+
+
+def _compile(command: list[str], source: Path, compiled: str) -> None:
+    _run([*command, *FLAGS, "-c", str(source), "-o", compiled])
 
 
 def _require_own(path: Path, user: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -15,14 +16,34 @@ from regard.kernels.compiled import library
 
 def are_plain(*tensors: Tensor | None) -> bool:
     """Whether all are plain numbers of float32 on a CPU, and nobody has to see what is done with them."""
-    return all(x is None or _is_plain(x) for x in tensors) and not _is_watched()
+    return all(x is None or x.dtype is torch.float32 for x in tensors) and not _is_watched() and are_read(*tensors)
 
 
-def _is_plain(x: Tensor) -> bool:
-    if x.dtype is not torch.float32 or not x.is_cpu or type(x) not in PLAIN:
-        return False
-    # Many gradients at once, of torch.autograd.grad(is_grads_batched=True).
-    return not torch._C._functorch.is_legacy_batchedtensor(x)  # pyright: ignore
+def are_read(*tensors: Tensor | None) -> bool:
+    """Whether all are numbers of float32 that lie in a CPU's memory as they read.
+
+    Not those of sparse matrices, of views whose sign is turned when they are read (the imaginary part of a conjugate),
+    of zeros that torch has made without memory, and of gradients that come many at once.
+    """
+    for x in tensors:
+        if x is not None and not (x.dtype is torch.float32 and type(x) in PLAIN and _keys(x) in _keys_of_plain()):
+            return False
+    return True
+
+
+def _keys(x: Tensor) -> int:
+    """Who has a say in what an operation on a tensor does."""
+    return torch._C._dispatch_keys(x).raw_repr()
+
+
+@cache
+def _keys_of_plain() -> frozenset[int]:
+    found = set()
+    for without_gradients in (False, True):
+        # Whoever follows operations would put a tensor of its own in the place of this one.
+        with torch._C._DisableTorchDispatch(), torch.inference_mode(without_gradients):
+            found.add(_keys(torch.empty(0, device="cpu")))
+    return frozenset(found)
 
 
 def _is_watched() -> bool:
@@ -54,6 +75,7 @@ def loaded() -> ctypes.CDLL:
     """The library, which whoever asked `takes` has found."""
     found = library()
     assert found is not None, "compiled C without a library"
+    torch.get_num_threads()  # a thread that has not asked torch yet has as many as there are processors
     return found
 
 

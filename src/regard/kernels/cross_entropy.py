@@ -22,7 +22,7 @@ from torch import Tensor
 
 from regard.kernels.choice import has_triton
 from regard.kernels.operators import if_built
-from regard.kernels.product import linear, multiply, takes
+from regard.kernels.product import fit, linear, multiply, takes
 
 # Logits held at a time. Fewer would add to the weight's gradient more often, which costs a pass over it each time;
 # a GPU has no cache to stay in and wants few large products: with 400 million the gradient of a head of 50,000 words is
@@ -208,7 +208,7 @@ def _cut(gradient: Tensor | None, n_classes: int) -> Tensor | None:
 
 def _product(h: Tensor, weight: Tensor, bias: Tensor | None, out: Tensor) -> Tensor:
     """h W^T + b into memory that is used again for every chunk: fresh pages cost more than the product's last third."""
-    if takes(h, weight, bias):
+    if takes(h, weight, bias) and fit(h, weight.shape, bias):
         return multiply(out, h, weight.T, bias)
     if bias is None:
         return torch.mm(h, weight.T, out=out)

@@ -51,6 +51,7 @@ class Step:
         if torch.is_grad_enabled() or not x.is_cpu or not x.is_contiguous() or torch.is_autocast_enabled("cpu"):
             return None
         y = x.new_empty(*x.shape[:-1], self._n)
+        torch.get_num_threads()  # a thread that has not asked torch yet has as many as there are processors
         self._call(y.data_ptr(), x.data_ptr(), *self._read, size // k, self._n, k, *self._more)
         return y
 
@@ -83,6 +84,7 @@ class AttentionStep:
         pairs = 0 if turned is None else width // 2
         sizes = _EIGHT(rows, heads, groups, width, slots, self._window, pairs, step)
         given = [part.data_ptr() for part in (y, q, k, v, keys, values, count)]
+        torch.get_num_threads()
         given += [_address(query), _address(key), _address(turned), scratch.data_ptr(), ctypes.addressof(sizes)]
         if self._calls[q.dtype](*given, self._scale, epsilon):
             raise ValueError(f"a state with room for {slots} tokens cannot hold {int(count.max()) + 1}: reserve more")

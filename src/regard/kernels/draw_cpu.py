@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
+from regard.kernels.compiled_call import are_read
 
 # From so many logits on a row is drawn here, whatever is drawn beside it: otherwise its neighbours would have a say in
 # how its sums round.
@@ -22,9 +22,9 @@ PIECE = 256
 
 def takes(logits: Tensor) -> bool:
     """Whether logits (B, V) are many, and plain numbers of float32 on a CPU."""
-    if logits.shape[-1] < WIDE or logits.dtype is not torch.float32 or torch.is_grad_enabled():
+    if logits.shape[-1] < WIDE or torch.is_grad_enabled() or not are_read(logits):
         return False
-    return logits.is_cpu and type(logits) in PLAIN and logits.is_contiguous() and library() is not None
+    return logits.is_contiguous() and library() is not None
 
 
 def draw(logits: Tensor, temperature: Tensor, greedy: Tensor, uniform: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -36,9 +36,11 @@ def draw(logits: Tensor, temperature: Tensor, greedy: Tensor, uniform: Tensor | 
     assert found is not None, "a drawing without a library"
     rows, width = logits.shape
     tokens, log_probs = logits.new_empty(rows, dtype=torch.long), logits.new_empty(rows)
-    temperature, greedy = temperature.double().contiguous(), greedy.contiguous()
-    uniform = None if uniform is None else uniform.double().contiguous()
+    # Of each row, or one for all.
+    temperature, greedy = (part.expand(rows, 1).contiguous() for part in (temperature.double(), greedy))
+    uniform = None if uniform is None else uniform.double().expand(rows).contiguous()
     sums = logits.new_empty(rows, -(-width // PIECE), dtype=torch.float64)
+    torch.get_num_threads()  # as in compiled_call.py
     places = [part.data_ptr() for part in (tokens, log_probs, logits, temperature, greedy)]
     found.draw(*places, None if uniform is None else uniform.data_ptr(), sums.data_ptr(), rows, width)
     return tokens, log_probs

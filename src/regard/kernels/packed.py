@@ -34,8 +34,9 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from regard.kernels import decode_cpu
 from regard.kernels.compiled import library
+from regard.kernels.compiled_call import are_plain
 from regard.kernels.decode_cpu import FEW_ROWS, Compiled, CompiledAttention, Step
-from regard.kernels.product import by_panels, has_wide_vectors, panels_of
+from regard.kernels.product import by_panels, fit, has_wide_vectors, panels_of
 
 SMALLEST = 1 << 18  # weights, below which a matrix stays near the processor anyhow
 MOST_BYTES = 4 << 30
@@ -57,12 +58,13 @@ class Packed:
     size: tuple[int, int]
     version: tuple[int, int]
 
-    def takes(self, x: Tensor) -> bool:
+    def takes(self, x: Tensor, bias: Tensor | None = None) -> bool:
         """Whether a product with x has no use for gradients and for other number types."""
-        plain = x.dtype == self.copy.dtype and x.device.type == "cpu" and x.numel() > 0
-        return plain and not (
-            torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu")
-        )
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+            return False
+        if self.form == "panels" and not (are_plain(x, bias) and fit(x, self.size, bias)):
+            return False
+        return x.dtype == self.copy.dtype and x.device.type == "cpu" and x.numel() > 0
 
     def product(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """x W^T + b (..., N) of x (..., K)."""
@@ -89,7 +91,8 @@ class PackedLinear(Compiled, nn.Linear):
         y = None if self.compiled is None else self.compiled(x)
         if y is not None:
             return y
-        return self.packed.product(x, self.bias) if self.packed is not None and self.packed.takes(x) else None
+        taken = self.packed is not None and self.packed.takes(x, self.bias)
+        return self.packed.product(x, self.bias) if self.packed is not None and taken else None
 
 
 _copies: WeakIdKeyDictionary = WeakIdKeyDictionary()

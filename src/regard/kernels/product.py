@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.linear(x, weight, bias)  # before sizes are looked at: what is made would be so for these alone
     graded = torch.is_grad_enabled()
     work = x.numel() * weight.shape[0]
-    if work < (WORTH_GRADIENTS if graded else WORTH_A_CALL) or not takes(x, weight, bias) or not _fit(x, weight, bias):
+    if work < (WORTH_GRADIENTS if graded else WORTH_A_CALL) or not takes(x, weight, bias):
+        return F.linear(x, weight, bias)
+    if not fit(x, weight.shape, bias):
         return F.linear(x, weight, bias)
     if graded and any(part is not None and part.requires_grad for part in (x, weight, bias)):
         return _Linear.apply(x, weight, bias)  # pyright: ignore[reportReturnType]
@@ -51,7 +54,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
+        # Each for the gradient of the other: what is not asked for is neither held nor kept from changing.
+        of_x, of_weight = ctx.needs_input_grad[:2]
+        ctx.save_for_backward(x if of_weight else None, weight if of_x else None)
         return _product(x, weight, bias)
 
     @staticmethod
@@ -68,7 +73,7 @@ class _Linear(torch.autograd.Function):
 
 def takes(*tensors: Tensor | None) -> bool:
     """Whether all are plain numbers of float32 on a CPU that is faster here, and nobody has to see them multiplied."""
-    return are_plain(*tensors) and is_halved() and library() is not None
+    return is_halved() and are_plain(*tensors) and library() is not None
 
 
 @cache
@@ -107,18 +112,19 @@ def by_panels(x: Tensor, panels: Tensor, bias: Tensor | None, n: int) -> Tensor:
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    rows = _rows(x)
-    y = multiply(x.new_empty(len(rows), len(weight)), rows, weight.t(), bias)
-    return y.view(*x.shape[:-1], len(weight))
+    # A view of what was made would not be allowed to change in place.
+    y = x.new_empty(*x.shape[:-1], len(weight))
+    multiply(_rows(y), _rows(x), weight.t(), bias)
+    return y
 
 
 def _rows(x: Tensor) -> Tensor:
     return x.reshape(-1, x.shape[-1])
 
 
-def _fit(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether they can be multiplied; torch says what is wrong where they cannot."""
-    return weight.dim() == 2 and x.shape[-1] == weight.shape[1] and (bias is None or bias.shape == weight.shape[:1])
+def fit(x: Tensor, size: Sequence[int], bias: Tensor | None) -> bool:
+    """Whether x W^T + b is there, W of this size; C would read what lies beside them, torch says what is wrong."""
+    return len(size) == 2 and x.shape[-1] == size[1] and (bias is None or bias.shape == size[:1])
 
 
 def _run(

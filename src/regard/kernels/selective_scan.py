@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.kernels import scan_cpu
 from regard.kernels.operators import by_kernel, kernels_take, readable_gradients
 
 CHUNK = 16
@@ -76,8 +77,10 @@ def gated_selective_scan(
 ) -> tuple[Tensor, Tensor]:
     """(y + D u) silu(z) of the scan with steps softplus(raw), by kernels that keep none of what is between.
 
-    skip (E,) is D, z (B, T, E) the gate. For what `scan_kernels_take`.
+    skip (E,) is D, z (B, T, E) the gate. For what `gated_scan_takes`.
     """
+    if u.is_cpu and not kernels_take(u):
+        return scan_cpu.scan(u, raw, a, b, c, h, skip, z)
     return _scan(u, raw, a, b, c, h, skip, z)[:2]
 
 
@@ -98,6 +101,11 @@ def _chunks(u: Tensor) -> int:
 def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
     """Whether the Triton kernels can do it; else the scan below is the way."""
     return h.dtype == torch.float32 and h.shape[-1] <= MOST_STATES and u.numel() > 0 and kernels_take(u)
+
+
+def gated_scan_takes(u: Tensor, h: Tensor, skip: Tensor, z: Tensor) -> bool:
+    """Whether kernels can do it with its gate: Triton's, or on a CPU those of C."""
+    return scan_kernels_take(u, h) or scan_cpu.takes(u, h, skip, z)
 
 
 @torch.library.custom_op("regard::selective_scan", mutates_args=())

@@ -31,8 +31,7 @@ static inline part load_part(const float *at) {
     static void tile_##R##_##L(float *y, int64_t y_row, const float *a, int64_t a_row, int64_t a_step,         \
                                const float *b, int64_t b_row, int64_t depth, int64_t ahead) {                 \
         enum { PARTS = L * WIDTH / REGISTER };                                                                \
-        part sum[R][PARTS];                                                                                   \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < PARTS; l++) sum[r][l] = load_part(y + r * y_row + l * REGISTER); \
+        part sum[R][PARTS] = {{{0}}};                                                                         \
         for (int64_t t = 0; t < depth; t++, a += a_step, b += b_row) {                                        \
             part of_b[PARTS];                                                                                 \
             EACH for (int l = 0; l < PARTS; l++) {                                                            \
@@ -41,7 +40,11 @@ static inline part load_part(const float *at) {
             }                                                                                                 \
             EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < PARTS; l++) sum[r][l] += a[r * a_row] * of_b[l]; \
         }                                                                                                     \
-        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < PARTS; l++) memcpy(y + r * y_row + l * REGISTER, &sum[r][l], sizeof(part)); \
+        EACH for (int r = 0; r < R; r++) EACH for (int l = 0; l < PARTS; l++) {                               \
+            float *to = y + r * y_row + l * REGISTER;                                                         \
+            part whole = load_part(to) + sum[r][l];                                                           \
+            memcpy(to, &whole, sizeof whole);                                                                 \
+        }                                                                                                     \
     }
 #define TILES(L) TILE(1, L) TILE(2, L) TILE(3, L) TILE(4, L) TILE(5, L) TILE(6, L) TILE(7, L) TILE(8, L)
 #define NAMES(L) {tile_1_##L, tile_2_##L, tile_3_##L, tile_4_##L, tile_5_##L, tile_6_##L, tile_7_##L, tile_8_##L}

@@ -78,10 +78,13 @@ static inline floats exponential(floats x) {
     return (floats)(((words)sum + ((words)__builtin_convertvector(n, ints) << 23)) & counts);
 }
 
+/* -|x| */
+static inline floats below(floats x) { return (floats)((words)x | 0x80000000); }
+
 /* 1 / (1 + e^-x) */
 static inline floats sigmoid(floats x) {
     words negative = (words)(x < 0);
-    floats e = exponential((floats)((words)x | 0x80000000)), one = (floats){0} + 1;
+    floats e = exponential(below(x)), one = (floats){0} + 1;
     floats above = (floats)((negative & (words)e) | (~negative & (words)one));
     return above / (1 + e);
 }

@@ -29,7 +29,7 @@ from regard.core.stack import MixerConfig
 from regard.core.state import State, advance, stepped, zero_position
 from regard.core.tap import Tap
 from regard.kernels.operators import if_built
-from regard.kernels.selective_scan import CHUNK, gated_selective_scan, scan_kernels_take, selective_scan, selective_step
+from regard.kernels.selective_scan import CHUNK, gated_scan_takes, gated_selective_scan, selective_scan, selective_step
 from regard.kernels.state_step import step_kernels_take
 from regard.layers.convolution import CausalConvolution
 from regard.layers.linear import Linear
@@ -106,7 +106,7 @@ class Mamba(Mixer):
             # Softplus of it is a step of length 0, which writes nothing and forgets nothing: padding leaves the state
             # as it is.
             step = step.masked_fill(~real_tokens(context.lengths, x)[..., None], float("-inf"))
-        if scan_kernels_take(stream, state.memory) and not self.steps.recorded:
+        if gated_scan_takes(stream, state.memory, self.skip, gate) and not self.steps.recorded:
             chosen = (self._decay(), write, read, state.memory)
             y, memory = gated_selective_scan(stream, step, *chosen, self.skip, gate)
         else:

@@ -100,7 +100,7 @@ class LinearHalf(nn.Module):
         rows = self._read(data, numbers)
         used = rows.frequencies() > 0
         kept = rows.kept(used)
-        how = Solving(self.n_classes, "both", None, TOLERANCE, MOST_STEPS)
+        how = Solving(self.n_classes, "both", None, TOLERANCE, MOST_STEPS, class_weights=settings.class_weights)
         found = solve(kept, labels, how, tell)
         self.weights.zero_()
         self.weights[torch.from_numpy(used)] = found.weights.to(self.weights)

@@ -15,7 +15,7 @@ def calibrate(run: Run, wanted: bool) -> None:
     """Find a temperature on what was held out, keep it and answer by it; nothing of a task without chances."""
     if not (wanted and isinstance(run.task, Calibrates)):
         return
-    found = run.task.calibration(run)
+    found = run.task.calibration(run.before_refit())
     with claim(run.path) as folder:
         folder.publish({CALIBRATION: [found.to_file()]})
     run.task.calibrate(run, found)

@@ -100,7 +100,8 @@ def begin(model: nn.Module, settings: Settings, dataset: Dataset[Any], tell: Tel
     if isinstance(model, Begins) and isinstance(task, Fits):
         training, data = from_dict(settings.section("train")), data_settings.from_dict(settings.section("data"))
         problem = task.fitting(dataset, model, training, data)
-        model.begin(problem.data, FitSettings(training.seed, training.memory_bytes), tell)
+        how = FitSettings(training.seed, training.memory_bytes, class_weights=problem.class_weights)
+        model.begin(problem.data, how, tell)
     if settings["train.vectors"] is not None:
         start_vectors(model, dataset.processor, settings["train.vectors"], tell)
 

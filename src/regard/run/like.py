@@ -13,20 +13,22 @@ from regard.run.paths import saved_settings
 from regard.run.rate import moved
 from regard.run.settings import COMPARISON, RATE, Layer, Origin, resolve
 
-WIDTH, SIZE, VALID = "model.d_model", "model.size", "data.valid"
+WIDTH, SIZE, VALID, REFIT = "model.d_model", "model.size", "data.valid", "train.refit"
 
 
 def settings_like(path: Path, given: Layer) -> Layer:
     """What somebody or a comparison has set in the run at `path`, as the lowest layer of those `given`.
 
     Another size takes the width of that size, and the rate that a comparison found goes with it (see `rate`). Of a
-    fold nothing is kept: the new run has the usual split.
+    fold nothing is kept: the new run has the usual split; nor of what a comparison left out so that all learn the same.
     """
     saved = saved_settings(path)
     _refuse_another(path, saved, given)
     layer = {key: one for key, one in saved.items() if not _is_usual(one)}
     if str(layer.get(VALID, Origin("", "")).value).startswith(FOLD):
         del layer[VALID]
+    if layer.get(REFIT, Origin(None, "")).place == COMPARISON:
+        del layer[REFIT]
     if SIZE in given and layer.get(WIDTH, Origin(None, "")).place == COMPARISON:
         old, name = layer.pop(WIDTH).value, saved["model.name"].value
         new = resolve(layer, given)[WIDTH]

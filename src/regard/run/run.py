@@ -42,6 +42,7 @@ from regard.tasks import saved_task
 from regard.tasks.processor import PROCESSOR
 from regard.tasks.verbs import Answer, Classifies, Generates, Report, Scores
 from regard.training import run_folder
+from regard.training.before_refit import is_refit
 from regard.training.saved_model import saved_model
 from regard.training.settings import from_dict as settings_from_dict
 
@@ -197,10 +198,11 @@ class Run(TrainedRun):
         with at_hand(data, "data") as address:
             if every is not None:
                 return evaluate_rolling(self, address, every, limit, {"part": part, "weights": weights, **options})
-            narrow = None if weights is None else self.with_weights(weights)
+            judged = self.before_refit() if address is None and part == "valid" else self
+            narrow = None if weights is None else judged.with_weights(weights)
             found = self.held_out(part) if address is None else other_examples(self, address)
             given = self.processor, self.task.limited(found, limit), self._chosen(options)
-            report = self.task.evaluate(self.model, *given)
+            report = self.task.evaluate(judged.model, *given)
             return report if narrow is None else self.task.evaluate(narrow.model, *given).since(report)
 
     def _chosen(self, options: dict[str, Any]) -> TextOptions | None:
@@ -238,4 +240,6 @@ def load_folder(where: Path, *, device: str = "auto", processor: Processor | Non
     task.require_fit(saved, own)
     model = saved.with_weights(weights)
     move(model, device_named(device))
-    return Run(where, config, task, model.eval(), own)
+    run = Run(where, config, task, model.eval(), own)
+    run.is_refit = is_refit(where)
+    return run

@@ -22,6 +22,7 @@ from regard.run.live import display_for, working
 from regard.run.many import is_fitted, refuse_many, resumed, together
 from regard.run.paths import require_name
 from regard.run.plan import CONFIG, Job, plan
+from regard.run.refit import refit
 from regard.run.settings import Origin, Settings
 from regard.run.start import begin_from, model_config, refuse_lora_alone, refuse_vectors
 from regard.storage.lock import refuse_in_use
@@ -116,6 +117,7 @@ def train_run(
         run = load_folder(job.out, device=device, processor=dataset.processor)
         run.dataset = dataset
         ranks.first(lambda: calibrate(run, training.calibrate))
+        ranks.first(lambda: refit(run, job.settings, display))
         return run, result
 
 

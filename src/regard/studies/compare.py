@@ -42,6 +42,7 @@ from regard.studies.race import Race
 from regard.studies.readings import Readings, own_tokens, read, refuse_folds
 from regard.studies.row import Row
 from regard.studies.scaling import AT, SCALES
+from regard.tasks import task_named
 from regard.tasks.dataset import Dataset
 from regard.training.interrupt import Interrupt
 from regard.training.run_folder import refuse_file, weights_hash
@@ -157,6 +158,8 @@ def _plan(given: Layer, models: Sequence[str] | None, asked: Asked) -> _Planned:
     small = is_short(protocol.main_budget) and not device.startswith("cuda")
     if "train.batch_size" not in given and (is_first or small):
         shared["train.batch_size"] = Origin(FIRST_BATCH if is_first else SMALL_BATCH, HAND)
+    if "train.refit" not in given and "refit" in task_named(task).of_labels:
+        shared["train.refit"] = Origin(False, HAND)  # all learn from the same
     layers, scales_of = {}, {}
     for one in entrants:
         # A run has the size that it was found at.

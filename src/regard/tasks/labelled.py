@@ -13,13 +13,13 @@ import torch
 
 from regard.core.data_spec import DataSpec
 from regard.core.model import logits_of
-from regard.data.example import Labelled, account_of, column
+from regard.data.example import Labelled, account_of, column, joined
 from regard.data.rows import LabelRows
 from regard.data.settings import DataSettings
 from regard.tasks import register_task
 from regard.tasks.calibration import Calibration, calibration, saved_calibration
 from regard.tasks.class_report import class_report
-from regard.tasks.dataset import ExampleDataset
+from regard.tasks.dataset import Dataset, ExampleDataset
 from regard.tasks.kinds import LabelledKind
 from regard.tasks.processor import read_files
 from regard.tasks.reading import Capabilities, Reading
@@ -88,7 +88,7 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
     takes_encoder: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
     spells: ClassVar[bool] = True
-    of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights", "calibrate"})
+    of_labels: ClassVar[frozenset[str]] = frozenset({"class_weights", "calibrate", "refit"})
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: LabelProcessor | None = None
@@ -110,6 +110,11 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def with_held_out(self, dataset: Dataset[LabelProcessor]) -> ExampleDataset[LabelProcessor]:
+        assert isinstance(dataset, ExampleDataset)
+        every = joined(dataset.training, dataset.examples)
+        return replace(dataset, train=dataset.processor.rows(every), training=every)
 
     def numbered_classes(self, dataset: ExampleDataset[LabelProcessor]) -> tuple[Sequence[str], np.ndarray]:
         assert isinstance(dataset.train, LabelRows)
@@ -161,7 +166,15 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
 
     def outcome(self, run: Trained, result: Result) -> Outcome:
         plain, found = super().outcome(run, result), run.processor.calibration
-        return plain if found is None else plain.with_line(found.line, calibration=asdict(found))
+        plain = plain if found is None else plain.with_line(found.line, calibration=asdict(found))
+        if not run.is_refit:
+            return plain
+        count = len(run.held_out("valid"))
+        told = (
+            f"refit: what is solved for has now learnt the {count:,} held-out texts too; "
+            f"what is told of them is from before that (train.refit)"
+        )
+        return plain.with_line(told, refit=count)
 
     def judge(self, model: nn.Module, dataset: ExampleDataset[LabelProcessor]) -> float:
         """Accuracy; how much each half of a model counts that has two is set before, for the answers from here on."""

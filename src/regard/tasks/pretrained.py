@@ -100,8 +100,10 @@ class Start(ABC):
         from regard.layers.low_rank import merged
         from regard.storage import tensors
         from regard.training import run_folder
+        from regard.training.before_refit import kept_before
 
-        return merged(tensors.read(run_folder.verified_weights(self.path)))
+        found = tensors.read(run_folder.verified_weights(self.path))
+        return merged(found | kept_before(self.path))  # what is held out here may have been so there
 
 
 class NewHead(Start):

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=Processor)
 FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 14
 # Training settings that not every task has a use for, of labels and of how a long text is cut, as they are unsaid.
-OF_LABELS = {"class_weights": "none", "calibrate": True}
+OF_LABELS = {"class_weights": "none", "calibrate": True, "refit": "auto"}
 OF_SAMPLES = {"samples": "auto", "carry_state": None, "packed": False}
 
 
@@ -60,6 +60,7 @@ class Trained(Protocol):
     model: nn.Module
     processor: Any
     dataset: Dataset[Any] | None
+    is_refit: bool
 
     @property
     def device(self) -> torch.device: ...
@@ -265,6 +266,6 @@ class Task(DataKind, Generic[C]):
         """Refuse a training setting that was changed though the task has no use for it."""
         for name, default in (OF_LABELS | OF_SAMPLES).items():
             # A model may say of itself that no state is carried, which is so where there is none to carry.
-            unsaid = (default, False) if name in OF_SAMPLES else (default,)
+            unsaid = (default, False) if default is not True else (default,)
             if name not in self.of_labels | self.of_samples and getattr(settings, name) not in unsaid:
                 raise UsageError(f"train.{name} means nothing to the task {self.name}; leave it out")

@@ -98,6 +98,15 @@ class Fits(Protocol):
 
 
 @runtime_checkable
+class Refits(Fits, Protocol):
+    """Has models of which a part is solved for once more, when all is chosen by what was held out."""
+
+    def with_held_out(self, dataset: Dataset[Any]) -> Dataset[Any]:
+        """The same with what was held out in the training part too."""
+        ...
+
+
+@runtime_checkable
 class Rolls(Protocol):
     """Has data that comes one after the other, and can be told block by block."""
 

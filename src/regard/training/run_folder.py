@@ -7,6 +7,7 @@
       model.safetensors   the weights to use: the best on held-out data, or the last without any
       metrics.jsonl       one line a record while training
       calibration.json    of a run that tells classes: the temperature of its chances
+      before_refit.safetensors   of one that has learnt its held-out part at last: before_refit.py
       samples.txt         what the model wrote while training
       track/              what trackers were told, where they keep it here
       checkpoints/STEP/   everything needed to go on, see checkpoint.py
@@ -14,8 +15,7 @@
 
 A file is replaced in four steps, and a kill between any two leaves a folder that verifies: (1) the new file is written
 beside the old one and synced; (2) the manifest says that the file is the new one or still the old one; (3) the new file
-takes the name; (4) the manifest says that it is the new one. Logs grow, so they are in the manifest only when a run has
-ended.
+takes the name; (4) the manifest says that it is the new one. Logs grow: they are in the manifest of a run that ended.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class RunFolder:
         """What config.json says, checked against the manifest."""
         return read_config(self.path)
 
-    def publish(self, files: Mapping[str, Iterable[Any]]) -> None:
-        """Replace files so that each is, at every moment, wholly old or wholly new."""
+    def publish(self, files: Mapping[str, Iterable[Any]], without: Iterable[str] = ()) -> None:
+        """Replace files so that each is, at every moment, wholly old or wholly new. without: files no longer listed."""
         temporary = {name: self.path / f".tmp-{os.getpid()}-{name}" for name in files}
         with disk.reported("write", self.path):
             self._settle()
@@ -81,7 +81,8 @@ class RunFolder:
                 for name in files:
                     disk.replace(temporary[name], self.path / name)
                 disk.sync_folder(self.path)
-                self._write_manifest({**self.manifest.files, **written})
+                left = {name: record for name, record in self.manifest.files.items() if name not in set(without)}
+                self._write_manifest({**left, **written})
             except BaseException:
                 for path in temporary.values():
                     disk.discard(path)
@@ -89,8 +90,7 @@ class RunFolder:
 
     def open_logs(self) -> None:
         """Take the logs, and what was said of an ended run, out of the manifest: from now on they change."""
-        changing = (*LOGS, CALIBRATION)
-        files = {name: record for name, record in self.manifest.files.items() if name not in changing}
+        files = {name: record for name, record in self.manifest.files.items() if name not in (*LOGS, CALIBRATION)}
         if files.keys() != self.manifest.files.keys() or self.manifest.facts:
             self._write_manifest(files, {})
 

@@ -125,6 +125,8 @@ class TrainSettings:
     class_weights   how much examples of a class count: "none" all the same, "balanced" the more the rarer it is, or as
                     written, such as spam=5,ham=1
     calibrate       whether a temperature is found on the held-out part that makes the chances of classes true
+    refit           whether what is solved for before the first step is solved for once more with the held-out part too,
+                    when all is chosen by that; auto: where it was split off data, in no comparison (docs/labels.md)
     ar, tar         what is added to the loss of a language model while training for the size of the vectors that its
                     head reads, and for their change from token to token (Merity et al. 2018, 4.6)
     word_dropout    part of the input words that is hidden while training, reached after `word_dropout_ramp` steps
@@ -180,6 +182,7 @@ class TrainSettings:
     smoothing: Literal["all", "others"] = _setting("all", "override", _choice("all", "others"))
     class_weights: str = _setting(class_weights.NONE, "identity", _Rule(class_weights.WORDS, class_weights.is_allowed))
     calibrate: bool = _setting(True, "free", YES_NO)
+    refit: bool | str = _setting("auto", "free", AUTO_YES_NO)
     ar: float = _setting(0.0, "override", _number(0, 1e6, "a number from 0 on"))
     tar: float = _setting(0.0, "override", _number(0, 1e6, "a number from 0 on"))
     word_dropout: float = _setting(0.0, "identity", BELOW_ONE)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data import unpack
+from regard.data.columnar import is_saved_dataset
 from regard.data.decoding import lines
 from regard.data.source import files, fingerprint, read_documents
 from regard.data.tabular import open_table, read_table
@@ -300,3 +301,10 @@ def test_a_file_with_ever_new_columns_is_refused_by_its_line(tmp_path, form):
         content, line = ("\t" if form == "tsv" else ",").join("x" * 1001), 1
     with pytest.raises(DataError, match=f"line {line}: more than 1,000 different columns"):
         open_table(write(tmp_path / f"a.{form}", content))
+
+
+def test_a_state_of_another_program_makes_no_data_set_of_a_folder(tmp_path: Path):
+    write(tmp_path / "state.json", "{}")
+    assert not is_saved_dataset(tmp_path)
+    write(tmp_path / "data-00000-of-00001.arrow", b"")
+    assert is_saved_dataset(tmp_path)

@@ -76,7 +76,7 @@ def test_a_row_without_a_distribution_is_told_and_spoils_no_other(bad: list[floa
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("settings", [Sampling(top_p=0.9), Sampling(top_k=100), Sampling(top_k=5)])
+@pytest.mark.parametrize("settings", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=100), Sampling(top_k=5)])
 def test_a_row_without_a_distribution_spoils_no_other_in_a_large_vocabulary(bad: float, settings: Sampling) -> None:
     logits = torch.randn(2, 9000, generator=torch.Generator().manual_seed(0))
     both, half = [settings] * 2, torch.tensor([0.5, 0.5])

@@ -504,3 +504,21 @@ def test_warnings_of_a_quiet_fit_are_none(capsys: pytest.CaptureFixture[str]):
     assert capsys.readouterr() == ("", "")
     assert calls.is_fitted_at_once("naive_bayes")
     assert not calls.is_fitted_at_once("lstm")
+
+
+def test_texts_that_a_rule_holds_out_are_learnt_at_last_and_judged_from_before():
+    texts = [f"number {i} was {('great', 'dull')[i % 2]}" for i in range(80)]
+    labels = ["good" if i % 2 == (i % 7 > 0) else "bad" for i in range(80)]
+    told = {"valid": "hash:0.3", "threads": 1}
+    judge, plain = (
+        SequenceClassifier(model="classifier", size="tiny", budget="2steps", settings={**told, "refit": on}).fit(
+            texts, labels
+        )
+        for on in (True, False)
+    )
+    assert judge.run_.is_refit
+    assert judge.run_.evaluate().to_dict() == plain.run_.evaluate().to_dict()
+    assert not np.allclose(judge.predict_proba(texts), plain.predict_proba(texts), atol=1e-3)
+    again = pickle.loads(pickle.dumps(judge))
+    assert again.run_.is_refit
+    np.testing.assert_allclose(again.predict_proba(texts), judge.predict_proba(texts), atol=1e-6)

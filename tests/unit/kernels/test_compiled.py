@@ -45,7 +45,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(own_cache: Path) -> None:
     assert not list(own_cache.iterdir())
 
 
-@pytest.mark.parametrize("command", ["false", "/no/such/compiler", ""])
+@pytest.mark.parametrize("command", ["false", "/no/such/compiler", "", 'cc "'])
 def test_without_a_compiler_nothing_is_compiled_and_that_is_counted(
     command: str, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

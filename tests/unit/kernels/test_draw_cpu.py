@@ -77,6 +77,28 @@ def test_a_row_without_a_distribution_is_told_and_spoils_no_other(bad: float, se
     assert all(0 <= token < 900 for token in tokens.tolist())
 
 
+@torch.no_grad()
+def test_the_log_probability_of_a_likely_token_is_exact_at_a_high_temperature() -> None:
+    """Where the uncut draw is of an unlikely token."""
+    logits = torch.randn(16, 700, generator=torch.Generator().manual_seed(0)) * 200
+    settings = [Sampling(temperature=1000.0, top_k=2)] * 16
+    uniform = torch.rand(16, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    tokens, log_probs = next_tokens(logits, RowSettings.of(settings, CPU), uniform, kind_of(settings))
+    exact = logits.double().log_softmax(-1).gather(1, tokens[:, None])[:, 0]
+    torch.testing.assert_close(log_probs.double(), exact, rtol=1e-6, atol=1e-6)
+
+
+@torch.no_grad()
+def test_settings_of_one_row_are_those_of_all() -> None:
+    logits = torch.randn(5, 3000, generator=torch.Generator().manual_seed(0))
+    uniform = torch.rand(5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for settings in (GREEDY, Sampling(0.7), Sampling(0.7, top_k=9)):
+        one, each = (RowSettings.of([settings] * count, CPU) for count in (1, 5))
+        found, expected = (next_tokens(logits, rows, uniform, kind_of([settings])) for rows in (one, each))
+        assert torch.equal(found[0], expected[0])
+        assert torch.equal(found[1], expected[1])
+
+
 def test_small_vocabularies_and_gradients_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not draw_cpu.takes(torch.randn(2, 50))
     with torch.no_grad():

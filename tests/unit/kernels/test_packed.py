@@ -85,6 +85,20 @@ def test_contexts_may_overlap_and_gradients_pass_by_the_copy() -> None:
 
 @needs_onednn
 @torch.no_grad()
+def test_what_a_copy_cannot_be_multiplied_with_is_torchs() -> None:
+    part, x = Linear(8, 12), torch.randn(2, 8, dtype=torch.complex64).conj().imag
+    with packed_weights(part, 16):
+        assert part.packed is not None
+        torch.testing.assert_close(part(x), torch.nn.functional.linear(x, part.weight, part.bias))
+        rows = torch.func.vmap(lambda row: part(row))(x)
+        torch.testing.assert_close(rows, torch.nn.functional.linear(x, part.weight, part.bias))
+        for width in (7, 900):
+            with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+                part(torch.randn(2, width))
+
+
+@needs_onednn
+@torch.no_grad()
 @pytest.mark.parametrize("rows", [1, 16])
 def test_bfloat16_is_copied_where_the_processor_multiplies_it(rows: int) -> None:
     part, x = Linear(48, 33).bfloat16(), torch.randn(rows, 48).bfloat16()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.kernels import cross_entropy, product
@@ -138,6 +141,114 @@ def test_what_others_follow_or_is_of_another_kind_is_torchs(taken: list[tuple[in
     assert taken == []
     product.linear(x, weight, None)
     assert len(taken) == 1
+
+
+def test_numbers_that_do_not_lie_in_memory_as_they_read_are_torchs(taken: list[tuple[int, ...]]) -> None:
+    x, weight = torch.randn(4, 6), torch.randn(5, 6)
+    turned = torch.randn(4, 6, dtype=torch.complex64).conj().imag
+    assert torch.equal(product.linear(turned, weight, None), F.linear(turned, weight))
+    torch.testing.assert_close(product.linear(x, weight.to_sparse(), None), F.linear(x, weight))
+    assert not product.takes(torch._efficientzerotensor((4, 6)))  # pyright: ignore  # its address is 0
+    assert taken == []
+    with torch.inference_mode():
+        product.linear(torch.randn(4, 6), weight, None)
+    product.linear(x, nn.Parameter(weight), None)
+    assert len(taken) == 2
+
+
+@pytest.mark.parametrize("graded", [True, False])
+def test_what_is_carried_forward_passes_through(graded: bool, taken: list[tuple[int, ...]]) -> None:
+    x, tangent, weight = torch.randn(4, 6), torch.randn(4, 6), torch.randn(5, 6, requires_grad=graded)
+    with forward_ad.dual_level():
+        y = product.linear(forward_ad.make_dual(x, tangent), weight, None)
+        carried = forward_ad.unpack_dual(y).tangent
+    torch.testing.assert_close(carried, F.linear(tangent, weight))
+    assert taken == []
+
+
+def test_many_gradients_at_once_are_those_of_each(taken: list[tuple[int, ...]]) -> None:
+    x, weight, bias = (torch.randn(*size, requires_grad=True) for size in ((4, 6), (5, 6), (5,)))
+    several = torch.randn(3, 4, 5)
+    y = product.linear(x, weight, bias)
+    together = torch.autograd.grad(y, (x, weight, bias), several, is_grads_batched=True, retain_graph=True)
+    for i, one in enumerate(several):
+        alone = torch.autograd.grad(y, (x, weight, bias), one, retain_graph=True)
+        for found, other in zip(alone, together, strict=True):
+            torch.testing.assert_close(found, other[i])
+    assert len(taken) == 7
+
+
+@pytest.mark.usefixtures("taken")
+def test_what_no_gradient_needs_may_change_and_is_not_held() -> None:
+    x, weight, given = torch.randn(2, 4, 6), nn.Parameter(torch.randn(5, 6)), torch.randn(2, 4, 5)
+    y, expected = product.linear(x, weight, None), torch.einsum("btn,btk->nk", given, x)
+    with torch.no_grad():
+        weight.mul_(2)
+    y.backward(given)
+    assert weight.grad is not None
+    torch.testing.assert_close(weight.grad, expected)
+    frozen, leaf = weight.detach(), x.clone().requires_grad_()
+    held: list[int] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: held.append(t.data_ptr()) or t, lambda t: t):
+        changed = leaf * 1
+        y = product.linear(changed, frozen, None)
+    assert held == [frozen.data_ptr()]
+    changed.mul_(3)
+    y.backward(given)
+    assert leaf.grad is not None
+    torch.testing.assert_close(leaf.grad, given @ frozen)
+
+
+@pytest.mark.usefixtures("taken")
+@pytest.mark.parametrize("shape", [(4, 6), (2, 3, 6)])
+def test_what_is_made_may_change_in_place(shape: tuple[int, ...]) -> None:
+    x, weight = torch.randn(*shape, requires_grad=True), torch.randn(5, 6)
+    product.linear(x, weight, None).mul_(2).sum().backward()
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad, 2 * weight.sum(0).expand(shape))
+
+
+def test_long_sums_round_as_torchs_do() -> None:
+    torch.manual_seed(0)
+    a, b = torch.randn(50_000, 24).t(), torch.randn(50_000, 48)
+    found, exact = product.multiply(torch.empty(24, 48), a, b), a.double() @ b.double()
+    assert (found - exact).square().mean().sqrt() < 2 * (a @ b - exact).square().mean().sqrt()
+
+
+def test_a_product_of_nothing_is_the_bias() -> None:
+    bias = torch.randn(5)
+    y = product.multiply(torch.full((4, 5), torch.nan), torch.empty(4, 0), torch.empty(0, 5), bias)
+    assert torch.equal(y, bias.expand(4, 5))
+
+
+def test_the_heads_cross_entropy_of_other_sizes_is_refused(
+    taken: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy, "WORTH_CHUNKING", 1)
+    targets = torch.zeros(4, dtype=torch.long)
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        linear_cross_entropy(torch.randn(4, 7), torch.randn(9, 6), None, targets)
+    with pytest.raises(RuntimeError, match="must match"):
+        linear_cross_entropy(torch.randn(4, 6), torch.randn(9, 6), torch.randn(5), targets)
+    assert taken == []
+
+
+def test_a_new_thread_multiplies_with_as_many_threads_as_torch_was_told() -> None:
+    count = ctypes.CDLL(None).omp_get_max_threads
+    y, a, b = torch.empty(3, 4), torch.randn(3, 5), torch.randn(5, 4)
+
+    def elsewhere(*work: Callable[[], object]) -> int:
+        with ThreadPoolExecutor(1) as thread:
+            for do in work:
+                thread.submit(do).result()
+            return thread.submit(count).result()
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(elsewhere() + 1)
+    try:
+        assert elsewhere(lambda: product.multiply(y, a, b)) == torch.get_num_threads()
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_what_is_small_is_torchs() -> None:

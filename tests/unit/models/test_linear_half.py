@@ -72,6 +72,21 @@ def test_it_answers_as_the_linear_classifier_over_the_same_n_grams(classes: int,
     assert not notes
 
 
+def test_classes_that_count_more_do_so_in_it_too() -> None:
+    weighed = FitSettings(class_weights=(1.0, 3.0, 0.5))
+    half, plain = LinearHalf(1 << 20, 3, 2), LinearHalf(1 << 20, 3, 2)
+    half.solve(Given(LABELS), weighed, Noted(print))
+    plain.solve(Given(LABELS), FitSettings(), Noted(print))
+    linear = LinearConfig(3, characters=(2, 5), loss="both", tolerance=1e-6, skip=2).build()
+    linear.fit(Given(LABELS), weighed, Noted(print))
+    asked = ["not a long film", "dull"]
+    words, _, lengths = as_words(asked)
+    codes = [torch.tensor([[ord(letter) for letter in text]]) for text in asked]
+    expected = torch.cat([logits_of(linear, one) for one in codes]).exp()
+    assert torch.allclose(half(words, lengths).exp(), expected, atol=2e-3)
+    assert not torch.allclose(plain(words, lengths).exp(), expected, atol=2e-2)
+
+
 def test_evidence_sums_to_what_it_says() -> None:
     half = LinearHalf(1 << 18, 3, 2)
     half.solve(Given(LABELS), FitSettings(), Noted(print))

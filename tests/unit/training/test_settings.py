@@ -25,7 +25,17 @@ IDENTITY = {
 IDENTITY |= {"word_dropout", "word_dropout_ramp", "start", "ensemble", "freeze", "vectors"}
 OVERRIDE = {"budget", "lr", "weight_decay", "betas", "schedule", "warmup", "min_lr", "clip", "compile", "graphs"}
 OVERRIDE |= {"label_smoothing", "smoothing", "ar", "tar", "layer_decay"}
-FREE = {"calibrate", "evaluate_every", "save_every", "keep", "sample_every", "patience", "on_save_error", "track"}
+FREE = {
+    "calibrate",
+    "refit",
+    "evaluate_every",
+    "save_every",
+    "keep",
+    "sample_every",
+    "patience",
+    "on_save_error",
+    "track",
+}
 FREE |= {"threads", "device", "memory", "spill", "choose_by", "parallel", "save_async", "gradient_checkpointing"}
 
 
