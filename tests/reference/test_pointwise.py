@@ -36,3 +36,11 @@ def test_other_number_types_take_torchs_own_form():
     x = torch.randn(4, 8).bfloat16()
     assert gelu_tanh(x).dtype == torch.bfloat16
     assert rms_norm(x, torch.ones(8), 1e-5).dtype == torch.bfloat16
+
+
+def test_gradients_of_gradients_are_those_of_differences():
+    x = torch.randn(3, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    weight = torch.rand(5, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradgradcheck(gelu_tanh, x)
+    assert torch.autograd.gradgradcheck(relu_squared, x)
+    assert torch.autograd.gradgradcheck(lambda x, weight: rms_norm(x, weight, 1e-5), (x, weight))

@@ -74,14 +74,14 @@ class _RmsNorm(torch.autograd.Function):
 class _ReluSquared(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
         positive = F.relu(x)
-        ctx.save_for_backward(positive)
         return positive * positive
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> Tensor:
-        (positive,) = ctx.saved_tensors
-        return (gradients[0] * positive).mul_(2)
+        (x,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(gradients[0] * x, x, 0).mul_(2)
 
 
 class _GeluTanh(torch.autograd.Function):
@@ -99,6 +99,9 @@ class _GeluTanh(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> Tensor:
         x, s = ctx.saved_tensors
+        if torch.is_grad_enabled():  # whose gradient is asked for too, and s is of x
+            s = torch.sigmoid(x * (_GeluTanh.A + _GeluTanh.B * x * x))
+            return gradients[0] * s * (1 + x * (_GeluTanh.A + 3 * _GeluTanh.B * x * x) * (1 - s))
         slope = (x * x).mul_(3 * _GeluTanh.B).add_(_GeluTanh.A).mul_(x)
         # x (a + 3 b x^2) s (1 - s) + s, gathered as s (1 + slope (1 - s))
         return slope.addcmul_(slope, s, value=-1).add_(1).mul_(s).mul_(gradients[0])
