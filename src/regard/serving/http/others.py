@@ -87,6 +87,10 @@ class Others:
         except Refused as error:
             return JSONResponse({"error": str(error)}, error.status)
 
+    async def no_lectures(self, request: Request) -> Response:
+        """None: the cells of a lecture are code, which a server runs for nobody."""
+        return JSONResponse({"lectures": []})
+
     def _check_options(self, options: dict[str, Any]) -> None:
         """Refuse options that name a file, and those that ask for more than others may."""
         unknown = sorted(set(options) - set(OPTIONS))
