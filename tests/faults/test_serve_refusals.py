@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import shutil
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 import regard
+from regard.cli.main import main
 from served import Served, serving
 
 pytest.importorskip("fastapi")
@@ -67,6 +70,20 @@ def test_what_a_client_did_wrong_is_no_failure_of_the_server(server: Served, pat
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["type"] == "invalid_request_error"
     assert "Traceback" not in server.log.read_text(encoding="utf-8")
+
+
+def test_a_damaged_run_is_told_in_a_line(
+    server: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(server.log.parent)
+    copy = shutil.copytree("runs/gpt", "runs/damaged")
+    with Path(copy, "model.safetensors").open("r+b") as weights:
+        weights.truncate(300)
+    assert main(["serve", "runs/damaged", "--port", "0"]) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("regard: error: ")
+    assert "300 bytes" in line
+    assert "Error:" not in line
 
 
 def test_who_was_refused_has_not_left(server: Served) -> None:
