@@ -292,6 +292,7 @@ def test_metrics_health_logs_and_pages(server: Served) -> None:
     paths = server.get("openapi.json").json()["paths"]
     assert {"/v1/completions", "/v1/chat/completions", "/v1/embeddings"} <= set(paths)
     assert server.get("api/runs").json()["runs"]
+    assert server.get("api/lectures").json() == {"lectures": []}  # which the page asks for
 
 
 def test_a_folder_written_anew_is_served_without_a_word(server: Served, runs: Path) -> None:

@@ -40,3 +40,16 @@ def test_what_may_be_asked_is_listed_without_a_network(open_page: Any, server: S
     page = open_page(f"{server.url}docs")
     page.get_by_text("POST /v1/completions").wait_for()
     assert page.get_by_text("frequency_penalty").count() >= 2
+
+
+@pytest.mark.parametrize("path", ["", "docs", "lab"])
+def test_a_page_fits_a_narrow_window_and_asks_for_nothing_that_is_not_there(
+    open_page: Any, server: Served, path: str
+) -> None:
+    page, missing = open_page(f"{server.url}health"), list[str]()
+    page.on("response", lambda answer: missing.append(answer.url) if answer.status >= 400 else None)
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.goto(f"{server.url}{path}")
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert missing == []

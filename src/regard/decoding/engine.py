@@ -53,7 +53,7 @@ class Engine:
     """Slots of static states with `submit`, `step` and `cancel`. A context: the model is in evaluation mode within it,
     and outside of it nothing is submitted or drawn.
 
-    slots     rows that step together at most.
+    slots     rows that step together at most. spare: rows that step beside them and are nobody's.
     together  prompts that are read in one call at most.
     steady    whether prompts are always read in the same few shapes, `together` rows each, and states have room for a
               whole window: more to compute for a single text, but how products round depends little on the others.
@@ -77,11 +77,12 @@ class Engine:
         graphs: bool = True,
         packs: bool = True,
         compact: bool = False,
+        spare: int = 0,
     ) -> None:
         for name, value in (("slots", slots), ("together", together), ("chunk", chunk), ("ahead", ahead or 1)):
             if value < 1:
                 raise UsageError(f"an engine needs {name} of at least 1, found {value}")
-        self.model, self.width, self.device = model, slots, model_device(model)
+        self.model, self.most, self.width, self.device = model, slots, slots + spare, model_device(model)
         ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
         # One step at a time hands states on as they are: what a graph writes again must not be among them.
         self.arrivals = Arrivals(model, self.device, together, steady, chunk, graphs and ahead > 1)
@@ -186,7 +187,7 @@ class Engine:
 
     def _read(self) -> list[Drawn]:
         """A chunk of the next prompts; when it was their last, their first tokens."""
-        read = self.arrivals.advance(self.waiting, self.width - sum(row is not None for row in self.slots.rows))
+        read = self.arrivals.advance(self.waiting, self.most - sum(row is not None for row in self.slots.rows))
         return [] if read is None else self._first(*read)
 
     def _first(self, rows: list[Row], prefill: Prefill) -> list[Drawn]:

@@ -20,6 +20,7 @@ score     dot, scaled_dot, additive, bilinear or cosine, see layers/score.py
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,6 +38,8 @@ from regard.layers.norm import RmsNorm
 from regard.layers.score import AdditiveScore, ScoreName, build_score, fused_attention, softmax
 from regard.mixers.attention import AttentionConfig
 from regard.mixers.memory import MemoryState
+
+Look = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ class CrossAttention(Mixer):
         else:
             look = self._readable if isinstance(self.score, AdditiveScore) else self._fast
             k, v = state.keys.to(q.dtype), state.values.to(q.dtype)
-            y = state.apart(look(state.together(q), k, v, self._seen(state)))
+            y = state.apart(self._apart(look, state.together(q), k, v, state))
         if state.hollow:
             # Nothing to look at: the context is nothing.
             y = y.masked_fill((state.lengths == 0)[state.owner][:, None, None, None], 0.0)
@@ -181,6 +184,16 @@ class CrossAttention(Mixer):
         recorded = self.scores.recorded or self.weights.recorded
         look = self._readable if recorded or isinstance(self.score, AdditiveScore) else self._fast
         return look(q, k, v, None if seen is None else seen[owner])
+
+    def _apart(self, look: Look, q: Tensor, k: Tensor, v: Tensor, state: MemoryState) -> Tensor:
+        """What queries (N, T, H, K) see; of slots on a CPU each in its own memory alone: how long others are has no say
+        in how its sums round.
+        """
+        slots = state.hollow and k.device.type == "cpu" and not torch.is_grad_enabled()
+        if not slots or torch.compiler.is_compiling():
+            return look(q, k, v, self._seen(state))
+        own = zip(q.split(1), k.split(1), v.split(1), state.lengths.clamp(min=1).tolist(), strict=True)
+        return torch.cat([look(one, keys[:, :n], values[:, :n], None) for one, keys, values, n in own])
 
     def _seen(self, state: MemoryState) -> Tensor | None:
         """Which slots hold real vectors, (N, 1, 1, S); all of them in a memory without any, whose result is dropped.

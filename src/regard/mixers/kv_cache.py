@@ -58,6 +58,10 @@ class KeyValueState(State):
         low, high = self.count.aminmax()
         return Bounds(int(low), int(high))
 
+    def ends(self, bounds: Bounds) -> list[int] | None:
+        """Behind its next token, for each row, where they stand apart and that is known without waiting."""
+        return (self.count + 1).tolist() if self.reserved and self._at_hand and not bounds.level else None
+
     @property
     def _at_hand(self) -> bool:
         """Whether the count can be read without waiting and without a break in what is compiled."""

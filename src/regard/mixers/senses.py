@@ -100,10 +100,19 @@ class Senses(Mixer):
         if bounds.high:
             used = bounds.high + x.shape[1]
             keys, values = (past[:, :used].to(q.dtype) for past in (after.keys, after.values))
-        scores = torch.einsum("BTCK,BSCK->BCTS", q, keys) / math.sqrt(self.d_key)
         start = own.count[:1] if bounds.level else own.count
+        if q.shape[1] == 1 and not self.sense_weights.recorded and (ends := own.ends(bounds)):
+            # Each row over its own slots alone, as in attention.py.
+            rows = zip(q.split(1), keys.split(1), values.split(1), start.split(1), ends, strict=True)
+            y = torch.cat([self._weighed(one, k[:, :n], v[:, :n], at) for one, k, v, at, n in rows])
+        else:
+            y = self._weighed(q, keys, values, start)
+        return y, Chain((inner, after))
+
+    def _weighed(self, q: Tensor, keys: Tensor, values: Tensor, start: Tensor) -> Tensor:
+        """The senses (B, S, C, D) of words before queries (B, T, C, K), each as much as it matters; (B, T, D)."""
+        scores = torch.einsum("BTCK,BSCK->BCTS", q, keys) / math.sqrt(self.d_key)
         seen = distances(start, q.shape[1], keys.shape[1]) >= 0
         weights = self.sense_weights(softmax(scores, seen[:, None]))  # (B, C, T, S)
         # One product over senses and positions together: (T, C S) times (C S, D).
-        y = weights.transpose(1, 2).flatten(2) @ values.transpose(1, 2).flatten(1, 2)
-        return y, Chain((inner, after))
+        return weights.transpose(1, 2).flatten(2) @ values.transpose(1, 2).flatten(1, 2)

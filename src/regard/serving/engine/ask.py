@@ -8,12 +8,13 @@ from typing import Any
 
 from regard.decoding.constraint import Form
 from regard.decoding.logits_processing import Sampling
-from regard.errors import RegardError, ResourceError, TooLong, UsageError, is_out_of_memory
+from regard.errors import DataError, RegardError, ResourceError, TooLong, UsageError, is_out_of_memory
 from regard.serving.guard import Refused
 from regard.serving.wire import Message
 
 PATH = re.compile(r"(?<![\w.~/])(?!/v1/)(?:[A-Za-z]:)?[/\\](?:[^\s:'\",()]+[/\\])*[^\s:'\",()]*|~/[^\s:'\",()]+")
 LONGEST = 1000  # characters of a refusal
+LONGEST_PROMPT = 1 << 15  # tokens, of a model that has no last position
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def refusal(number: int, error: BaseException, run: str = "", path: object = "")
         status, kind = 400, "context_length_exceeded"
     elif isinstance(error, ResourceError) or is_out_of_memory(error):
         status, text = 503, "there is not enough memory for this now"
-    elif isinstance(error, UsageError | ValueError):
+    elif isinstance(error, UsageError | DataError | ValueError):
         status, kind = 400, "invalid_request_error"
     elif not isinstance(error, RegardError):
         text = "the engine failed on this request; the log of the server says more"

@@ -65,7 +65,8 @@ class Job:
             found.text += piece.text
             found.tokens += 1
             found.finish = piece.finish
-            if self.ask.logprobs is not None and piece.finish != "eos":
+            # Of completions the end is told too: clients count on as many numbers as tokens, and a turn has none.
+            if self.ask.logprobs is not None and (piece.finish != "eos" or self.ask.messages is None):
                 found.logprobs.append(self.told(one.token, one.log_prob, one.likeliest))
         for number, found in grown.items():
             if found.finish is not None:

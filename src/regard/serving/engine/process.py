@@ -136,7 +136,7 @@ class EngineProcess:
     def _loaded(self, message: dict[str, Any]) -> list[Message]:
         found = self.rooms.loaded(message["run"], message["room"], message["spare"], message["error"])
         error = message["error"]
-        told = None if error is None else f"{type(error).__name__}: {error}"
+        told = str(error) if isinstance(error, RegardError) else error and f"{type(error).__name__}: {error}"
         return [{"loaded": message["run"], "error": told, "models": self.rooms.about()}, *found]
 
 

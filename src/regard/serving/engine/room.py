@@ -18,13 +18,11 @@ from regard.decoding.prompt_reading import PromptReading
 from regard.decoding.row_rules import LogitBias, RepetitionPenalty, RowRules, Rule
 from regard.errors import NumericError, TooLong, UsageError
 from regard.run.run import Run
-from regard.serving.engine.ask import Ask, refusal
+from regard.serving.engine.ask import LONGEST_PROMPT, Ask, refusal
 from regard.serving.engine.job import Job
 from regard.serving.engine.sizing import PREFIXES, Sizes, bytes_of_model, bytes_of_row, device_of_model, engine_of
 from regard.serving.wire import Message
 from regard.tasks.verbs import Completes, Generates
-
-LONGEST_PROMPT = 1 << 15  # tokens, of a model that has no last position
 
 
 class Room:
@@ -61,9 +59,10 @@ class Room:
         self.used = time.monotonic()
         if ask.echo and ask.logprobs is not None and len(opened.tokens) > 1:
             job.reading = PromptReading(completion.model, opened.tokens, ask.logprobs, self.sizes.chunk)
-            self.echoes.append(job)
         if ask.max_tokens:
             self._enter(job)
+        if job.reading is not None:  # nothing is read for what was refused
+            self.echoes.append(job)
         self.jobs[ask.number] = job
         told: list[Message] = [job.begun()]
         if not ask.max_tokens:

@@ -22,7 +22,7 @@ from regard.explain.inputs import length_of
 from regard.run.chat import conversation
 from regard.run.run import Run
 from regard.serving.api import Api
-from regard.serving.engine.ask import refusal
+from regard.serving.engine.ask import LONGEST_PROMPT, refusal
 from regard.serving.guard import Refused
 from regard.serving.provider import RunProvider
 from regard.serving.wanted import Wanted, answering
@@ -121,8 +121,13 @@ class Side:
 
 def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:
     texts = [_text_of(run, one) for one in asked["input"]]
-    tokens = sum(length_of(run, text) or 0 for text in texts)
-    return {"vectors": run.embed(texts, asked.get("pooling")).tolist(), "tokens": tokens}
+    lengths = [length_of(run, text) or 0 for text in texts]
+    # One call of attention over more than that takes longer than anybody waits, and cannot be broken off.
+    if max(lengths) > LONGEST_PROMPT:
+        raise TooLong(
+            f"a text has {max(lengths):,} tokens, and {LONGEST_PROMPT:,} are the most: cut it", LONGEST_PROMPT
+        )
+    return {"vectors": run.embed(texts, asked.get("pooling")).tolist(), "tokens": sum(lengths)}
 
 
 def _text_of(run: Run, one: str | list[int]) -> str:

@@ -25,6 +25,8 @@ ENDLESS = 2048  # tokens for which a model without a last position is given room
 GROWING = {"cpu": 16, "cuda": 64}
 CONSTANT = {"cpu": 64, "cuda": 1024}
 READ = {"cuda": 32}  # prompts that are read in one call; one elsewhere, where they gain nothing by company
+# Rows of a product on a CPU that round alike, wherever they stand: those that are left over of 6, say, do not.
+ALIKE = 4
 SHARE = 4  # of the memory, one in so many is for states
 PREFIXES = 8  # of the memory for states, one in so many is for those of beginnings
 
@@ -79,8 +81,9 @@ class Sizes:
 
 def engine_of(model: TokenModel, slots: int, chunk: int = CHUNK) -> Engine:
     """As a server steps it: on a GPU, prompts that came together are read together."""
-    together = min(slots, READ.get(model_device(model).type, 1))
-    return Engine(model, slots, together=together, steady=together > 1, chunk=chunk)
+    kind = model_device(model).type
+    together, spare = min(slots, READ.get(kind, 1)), -slots % ALIKE if kind == "cpu" and slots > 1 else 0
+    return Engine(model, slots, together=together, steady=together > 1, chunk=chunk, spare=spare)
 
 
 @torch.no_grad()

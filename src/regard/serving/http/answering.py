@@ -28,7 +28,7 @@ CONTROLS = frozenset({"left", "late", "ends"})
 
 @dataclass
 class Underway:
-    """A request that the engine works on. facts: what its line in the log says.
+    """A request that the engine works on. facts: what its line in the log says. refused: whether the engine did.
 
     Whatever it has to wait for comes into its mailbox: tokens, that the client has left, that the time is up, that the
     server ends. So an event costs one wait.
@@ -44,6 +44,7 @@ class Underway:
     begun: float = field(default_factory=time.monotonic)
     last: dict[int, float] = field(default_factory=dict)
     noted: list[Message] = field(default_factory=list)
+    refused: bool = False
     watching: list[asyncio.Task[None] | asyncio.TimerHandle] = field(default_factory=list)
 
     def watch(self, receive: Receive) -> None:
@@ -62,7 +63,11 @@ class Underway:
             told = [message for message in self.noted if not CONTROLS & message.keys()]
             if told:
                 self.noted = [message for message in self.noted if CONTROLS & message.keys()]
-                return self._noted(self.choices.take(told))
+                try:
+                    return self._noted(self.choices.take(told))
+                except Error:
+                    self.refused = True
+                    raise
             control = self.noted.pop(0)
             if "left" in control:
                 return None
@@ -99,7 +104,7 @@ class Underway:
             one.cancel()
         done = self.choices.done
         self.engine.forget(self.numbers, cancel=not done)
-        if not done:
+        if not done and not self.refused:
             self.metrics.events["cancelled"] += 1
             self.facts["cancelled"] = True
         for kind in ("prompt", "completion"):

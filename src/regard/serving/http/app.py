@@ -86,6 +86,7 @@ class Server:
         hidden: list[tuple[str, Handler, str]] = [("/v1/responses", self.others.responses, "POST")]
         hidden += [(path, self.others.lab, "GET") for path in LAB_GETS]
         hidden += [(path, self.others.lab, "POST") for path in LAB_POSTS]
+        hidden += [("/api/lectures", self.others.no_lectures, "GET")]
         hidden += [(path, page, "GET") for path in ("/", "/lab", "/docs", "/web/{name}")]
         for path, handler, method in hidden:
             api.add_api_route(path, handler, methods=[method], include_in_schema=False, response_class=Response)

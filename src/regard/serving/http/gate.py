@@ -53,7 +53,7 @@ class Gate:
     def __init__(self, app: ASGIApp, engine: EngineClient, settings: Settings, known: frozenset[str]) -> None:
         self.app, self.engine, self.settings, self.known = app, engine, settings, known
         self.rates = Rates(settings.rate)
-        self.digests = [_digest(key) for key in settings.keys]
+        self.digests = [_digest(key.encode()) for key in settings.keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -116,7 +116,8 @@ class Gate:
     def _key(self, headers: Headers) -> str:
         """The name of the key that a client has shown. All are compared, in the same time whatever was shown."""
         kind, _, shown = str(headers.get("Authorization", "")).partition(" ")
-        digest = _digest(shown.strip() if kind.lower() == "bearer" else "")
+        # A header is bytes, those of UTF-8 where a key is more than ASCII.
+        digest = _digest(shown.strip().encode("latin-1") if kind.lower() == "bearer" else b"")
         found = [number for number, one in enumerate(self.digests) if hmac.compare_digest(one, digest)]
         if not found:
             raise Error(401, "a key is needed: Authorization: Bearer KEY", code="invalid_api_key")
@@ -132,6 +133,6 @@ class Gate:
         print(json.dumps(told), file=sys.stderr, flush=True)
 
 
-def _digest(key: str) -> bytes:
+def _digest(key: bytes) -> bytes:
     """Of one length for keys of any length, so that comparing tells nothing of it."""
-    return hashlib.sha256(key.encode()).digest()
+    return hashlib.sha256(key).digest()

@@ -24,11 +24,10 @@ from regard.serving.wanted import LONGEST
 ALONE = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; sandbox allow-scripts"
 )
-# Options of predictions, and the most that a number may be.
-OPTIONS: dict[str, float | None] = {
-    "max_tokens": 1 << 20, "temperature": 100, "top_k": 2**31, "top_p": 1, "min_p": 1, "seed": 2**62, "beam": 16,
-    "n_best": 16, "alpha": 10, "coverage": 10, "length_penalty": None, "stop": None,
-}  # fmt: skip
+# Options of predictions that are numbers, and the most that each may be.
+COUNTS = {"max_tokens": 1 << 20, "top_k": 2**31, "seed": 2**62, "beam": 16, "n_best": 16}
+NUMBERS = COUNTS | {"temperature": 100, "top_p": 1, "min_p": 1, "alpha": 10, "coverage": 10}
+OPTIONS = (*NUMBERS, "length_penalty", "stop")
 WAITING = 32  # questions that are answered or wait, beside those for texts
 
 
@@ -88,15 +87,23 @@ class Others:
         except Refused as error:
             return JSONResponse({"error": str(error)}, error.status)
 
+    async def no_lectures(self, request: Request) -> Response:
+        """None: the cells of a lecture are code, which a server runs for nobody."""
+        return JSONResponse({"lectures": []})
+
     def _check_options(self, options: dict[str, Any]) -> None:
         """Refuse options that name a file, and those that ask for more than others may."""
-        unknown = sorted(set(options) - OPTIONS.keys())
+        unknown = sorted(set(options) - set(OPTIONS))
         if unknown:
             raise Error(400, f"options: {unknown[0][:100]!r} is none of {', '.join(OPTIONS)}", param="options")
-        for name, most in OPTIONS.items():
-            value = options.get(name, 0)
-            if most is not None and (isinstance(value, bool) or not isinstance(value, int | float) or value > most):
-                raise Error(400, f"options: {name}: expected a number of at most {most:,}", param="options")
+        for name in NUMBERS.keys() & options.keys():
+            if not _is_number(options[name], NUMBERS[name], whole=name in COUNTS):
+                kind = "whole number" if name in COUNTS else "number"
+                told = f"options: {name}: expected a {kind} of at most {NUMBERS[name]:,}"
+                raise Error(400, told, param="options")
+        stops = options.get("stop", [])
+        if not all(isinstance(one, str) and one for one in (stops if isinstance(stops, list) else [stops])):
+            raise Error(400, "options: stop: expected a text, or a list of texts", param="options")
         if options.get("max_tokens", 0) > self.settings.max_tokens:
             raise Error(400, f"options: max_tokens: {self.settings.max_tokens:,} are the most", param="options")
 
@@ -117,7 +124,7 @@ class Others:
         message = {"do": "work", "verb": verb, "run": model, "asked": about, "seconds": LONGEST, **(more or {})}
         self.waiting += 1
         try:
-            return await one_answer(self.engine, message, request.receive, self.settings.timeout)
+            return await one_answer(self.engine, message, request.receive, min(LONGEST, self.settings.timeout))
         finally:
             self.waiting -= 1
 
@@ -126,6 +133,11 @@ class Others:
         about = self.engine.models.get(name)
         found = {"id": name, "object": "model", "created": self.begun, "owned_by": "regard", "regard": about}
         return found | ({} if not about or not about["window"] else {"max_model_len": about["window"]})
+
+
+def _is_number(value: Any, most: float, *, whole: bool) -> bool:
+    kind = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    return kind and -most <= value <= most
 
 
 def _vector(vector: list[float], form: str) -> list[float] | str:
