@@ -44,11 +44,9 @@ from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
 from regard.layers.quantile_head import PairedQuantileHead, QuantileHead
 from regard.mixers.attention import AttentionConfig
-from regard.mixers.cross import CrossAttentionConfig
-from regard.mixers.given import GivenConfig
-from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_stack import EncoderStack
+from regard.models.horizon_stack import attentive, recurrent
 from regard.models.lear import LearConfig
 from regard.models.linear_forecaster import MOST_COLUMNS
 from regard.models.point_forecaster import QUANTILES
@@ -186,7 +184,7 @@ class Forecaster(Traced):
     def forward(
         self, inputs: PastKnown, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B H _"], State | None]:
-        """norm(y_h), a_h . f_h, level and spread side by side, (B, H, D + 3), of each level; A_h . g and both of each."""
+        """norm(y_h), a_h . f_h, level, spread side by side, (B, H, D + 3), of each level; A_h . g and both of each."""
         config = self.config
         spans = [span * config.season for span in config.levels]
         levels = [Level.of(inputs.past, config.channels, span) for span in spans]
@@ -287,7 +285,7 @@ def forecaster(
     places = PositionConfig(d_model, "sinusoidal") if layers.position is not None else None
     numbers = NumbersConfig(spec.n_channels, d_model, patch or _patch(season, spec.history), places, input_dropout)
     read = EncoderConfig(numbers, layers.stack, layers.norm)
-    stack = _attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else _recurrent(d_model)
+    stack = attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else recurrent(d_model)
     return _solvable(ForecasterConfig(read, stack, d_model, **given))
 
 
@@ -302,20 +300,3 @@ def _patch(season: int, history: int) -> int:
     if history % season == 0 and history >= FEW_SEASONS * season:
         return season
     return next(size for size in range(max(1, history // FEW_PATCHES), 0, -1) if history % size == 0)
-
-
-def _attentive(d_model: int, n_layers: int, n_heads: int, dropout: float) -> MixerConfig:
-    """Times of the horizon look at each other and at the past."""
-    norm = NormConfig(d_model)
-    within = AttentionConfig(d_model, n_heads, causal=False, dropout=dropout)
-    across = CrossAttentionConfig(d_model, n_heads, dropout=dropout)
-    layer = (
-        BlockConfig(d_model, within, None, norm, dropout=dropout),
-        BlockConfig(d_model, across, MlpConfig(d_model, 2 * d_model), norm, dropout=dropout),
-    )
-    return StackConfig(d_model, layer * n_layers)
-
-
-def _recurrent(d_model: int) -> MixerConfig:
-    """The past as the first state of a recurrence over the horizon."""
-    return GivenConfig(d_model, LstmConfig(d_model), pooling="last")
