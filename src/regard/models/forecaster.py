@@ -186,13 +186,11 @@ class Forecaster(Traced):
     ) -> tuple[Float[Tensor, "B H _"], State | None]:
         """norm(y_h), a_h . f_h, level, spread side by side, (B, H, D + 3), of each level; A_h . g and both of each."""
         config = self.config
-        spans = [span * config.season for span in config.levels]
-        levels = [Level.of(inputs.past, config.channels, span) for span in spans]
+        levels = [Level.of(inputs.past, config.channels, span * config.season) for span in config.levels]
         # One step for both would take twice as long, and by one that is drawn the net learns not to hang on either.
         seen = [drawn(levels)] if self.training else levels
         parts = [part for level in seen for part in self._net(inputs, level)]
-        for days in self._solved:
-            parts += days(inputs)
+        parts += [part for days in self._solved for part in days(inputs)]
         return torch.cat(parts, -1), None
 
     def _net(self, inputs: PastKnown, level: Level) -> list[Tensor]:
