@@ -120,7 +120,8 @@ def lines(market: str, options: argparse.Namespace) -> Iterator[list[str]]:
 def _neural(path: Path, folder: Path, options: argparse.Namespace) -> Iterator[list[str]]:
     """One seed, in the mean of those of the ensemble, and the ensemble."""
     if options.train and not folder.exists():
-        held = {"valid": f"tail:{options.days}d", "budget": options.train, "device": "cpu", "threads": 1}
+        held = {"valid": f"tail:{options.days}d", "known": KNOWN[folder.name], "budget": options.train}
+        held |= {"device": "cpu", "threads": 1}
         regard.train("forecaster", path, out=folder, quiet=True, **held, **RECIPE)
     if not folder.exists():
         return

@@ -201,6 +201,30 @@ def test_each_level_has_a_half_that_is_solved_for(long_past):
     assert torch.allclose(2 * logits_of(model, window) - net, (expected[0] + expected[1]) / 2, atol=1e-5)
 
 
+def test_of_two_levels_the_loss_is_the_mean_over_both(long_past):
+    model = forecaster(long_past)
+    with torch.no_grad():
+        model.head.misses.normal_()
+        model.head.weight.normal_(std=0.1)
+    batch = long_past.train.batch_of(np.arange(2), np.arange(2))
+    loss, count, _ = model_loss(model, batch, None)
+    with torch.no_grad():
+        vectors = model(inputs_of(batch))[0].double().numpy()
+    q, width = np.array(model.config.quantiles), model.config.d_model
+    weight, bias = (one.detach().double().numpy() for one in (model.head.weight, model.head.bias))
+    misses, expected = model.head.misses.double().numpy().reshape(24, 2, 9), 0.0
+    for row, times in zip(vectors, batch.targets.numpy(), strict=True):
+        for h, y in enumerate(times):
+            nets, solved = row[h, : 2 * (width + 3)].reshape(2, -1), row[h, 2 * (width + 3) :].reshape(2, 3)
+            told = [(weight @ net[:width] + bias + net[width], *net[width + 1 :]) for net in nets]
+            told += [(one[0] + misses[h, n], *one[1:]) for n, one in enumerate(solved)]
+            for z, level, spread in told:
+                missed = np.arcsinh((y - level) / spread) - z
+                expected += np.maximum(q * missed, (q - 1) * missed).mean() / 4
+    assert int(count) == 48
+    assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+
+
 def test_while_it_learns_the_net_sees_each_past_by_one_of_its_levels(long_past):
     model = forecaster(long_past).train()
     batch = long_past.train.batch_of(np.arange(12), np.arange(12))
