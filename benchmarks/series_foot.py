@@ -48,7 +48,7 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "lear, ridge, all and the last 364 days": ("lear", {"penalty": "ridge", "windows": (0, 364)}),
     "lear (default: lasso)": ("lear", {}),
 }
-RECIPE: dict[str, Any] = {"history": 672, "d_model": 32, "dropout": 0.3, "input_dropout": 0.1, "ensemble": 4}
+RECIPE: dict[str, Any] = {"history": 672, "ensemble": 4}
 
 
 def own(dataset: Any, name: str, settings: dict[str, Any]) -> tuple[Any, float]:
