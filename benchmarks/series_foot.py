@@ -48,7 +48,7 @@ OURS: dict[str, tuple[str, dict[str, Any]]] = {
     "lear, ridge, all and the last 364 days": ("lear", {"penalty": "ridge", "windows": (0, 364)}),
     "lear (default: lasso)": ("lear", {}),
 }
-RECIPE: dict[str, Any] = {"history": 672, "d_model": 32, "dropout": 0.3, "input_dropout": 0.1, "ensemble": 4}
+RECIPE: dict[str, Any] = {"history": 672, "ensemble": 4}
 
 
 def own(dataset: Any, name: str, settings: dict[str, Any]) -> tuple[Any, float]:
@@ -120,7 +120,8 @@ def lines(market: str, options: argparse.Namespace) -> Iterator[list[str]]:
 def _neural(path: Path, folder: Path, options: argparse.Namespace) -> Iterator[list[str]]:
     """One seed, in the mean of those of the ensemble, and the ensemble."""
     if options.train and not folder.exists():
-        held = {"valid": f"tail:{options.days}d", "budget": options.train, "device": "cpu", "threads": 1}
+        held = {"valid": f"tail:{options.days}d", "known": KNOWN[folder.name], "budget": options.train}
+        held |= {"device": "cpu", "threads": 1}
         regard.train("forecaster", path, out=folder, quiet=True, **held, **RECIPE)
     if not folder.exists():
         return

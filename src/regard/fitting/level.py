@@ -8,6 +8,7 @@ learnt of one year holds for the next. A least spread keeps a column that stood 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -47,6 +48,19 @@ class Level:
     def value(self) -> tuple[Tensor, Tensor]:
         """Level and spread of the value, (B, 1)."""
         return self.middle[..., 0], self.spread[..., 0]
+
+
+def drawn(levels: Sequence[Level]) -> Level:
+    """For each window one of several levels of it, any as likely as the others."""
+    if len(levels) == 1:
+        return levels[0]
+    first = levels[0]
+    which = torch.randint(len(levels), (len(first.middle), 1, 1), device=first.middle.device)
+    middle, spread = first.middle, first.spread
+    for number, level in enumerate(levels[1:], 1):
+        middle = torch.where(which == number, level.middle, middle)
+        spread = torch.where(which == number, level.spread, spread)
+    return Level(middle, spread, first.channels)
 
 
 def levelled(inputs: PastKnown, channels: Channels, steps: int, asinh: bool) -> tuple[PastKnown, Level]:

@@ -17,7 +17,10 @@ FARTHEST = 5.0  # |z| at most where it is stretched: 74 spreads away from the le
 
 
 class QuantileHead(nn.Linear):
-    """Quantiles of each time ahead. Its vectors (B, H, D + 3) end with a linear forecast, a level and a spread."""
+    """Quantiles of each time ahead. Its vectors (B, H, D + 3) end with a linear forecast, a level and a spread.
+
+    Of n levels these stand side by side, (B, H, n (D + 3)), and the answer is the mean of what each gives.
+    """
 
     quantiles: Tensor
 
@@ -40,8 +43,11 @@ class QuantileHead(nn.Linear):
         self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0
     ) -> Tensor:
         """Quantiles (B, H, Q), or with values (B, H), NaN where one does not count, the mean pinball loss, summed."""
-        y, linear, level, spread = vectors.split([self.in_features, 1, 1, 1], -1)
-        return self.told(linear + super().forward(y), level, spread, targets)
+        width, found = self.in_features, list[Tensor]()
+        for part in vectors.split(width + 3, -1):
+            y, linear, level, spread = part.split([width, 1, 1, 1], -1)
+            found.append(self.told(linear + super().forward(y), level, spread, targets))
+        return torch.stack(found).mean(0)
 
     def told(self, z: Tensor, level: Tensor, spread: Tensor, targets: Tensor | None) -> Tensor:
         """Quantiles (B, H, Q) of z (B, H, Q), or their loss."""
@@ -56,20 +62,26 @@ class QuantileHead(nn.Linear):
 
 
 class PairedQuantileHead(QuantileHead):
-    """The quantiles of two forecasts, whose mean is the answer.
+    """The quantiles of two forecasts, whose mean is the answer; each is the mean of what it makes of several levels.
 
-    Its vectors (B, H, D + 6) end with those of the second: its middle, level and spread. misses (H, Q) are how far its
-    quantiles lie from that middle. The loss is the mean of both losses, so that each learns for itself.
+    Its vectors (B, H, n (D + 3) + 3 m) are those of the first, a level after the other, and then of each of m levels
+    the middle of the second, the level and the spread. misses (H, m Q) are how far the second's quantiles lie from
+    those middles. The loss is the mean of all losses of each, and of both, so that each learns for itself.
     """
 
     misses: Tensor
 
-    def __init__(self, width: int, quantiles: tuple[float, ...], horizon: int, asinh: bool = False) -> None:
+    def __init__(
+        self, width: int, quantiles: tuple[float, ...], horizon: int, asinh: bool = False, n_second: int = 1
+    ) -> None:
         super().__init__(width, quantiles, asinh)
-        self.register_buffer("misses", torch.zeros(horizon, len(quantiles)))
+        self.n_second = n_second
+        self.register_buffer("misses", torch.zeros(horizon, n_second * len(quantiles)))
 
     def forward(self, vectors: Tensor, targets: Tensor | None = None, label_smoothing: float = 0.0) -> Tensor:
-        own, middle, level, spread = vectors.split([self.in_features + 3, 1, 1, 1], -1)
+        ends = 3 * self.n_second
+        own, theirs = vectors[..., :-ends], vectors[..., -ends:]
         first = super().forward(own, targets)
-        second = self.told(middle + self.misses, level, spread, targets)
-        return (first + second) / 2
+        solved = zip(theirs.chunk(self.n_second, -1), self.misses.chunk(self.n_second, -1), strict=True)
+        second = [self.told(one[..., :1] + misses, one[..., 1:2], one[..., 2:], targets) for one, misses in solved]
+        return (first + torch.stack(second).mean(0)) / 2

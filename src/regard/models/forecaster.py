@@ -8,9 +8,10 @@
     answer = (q_h + r_h) / 2
 
 Every past is brought to a common level and spread first, and the forecast back, so that a market whose prices have
-doubled looks like itself (Kim et al. 2022). What one of the two makes of noise the other does not, and where they have
-different levels, of a month and of a week, they err apart: their mean misses less than the better one. What is solved
-for stays as it is while the net learns. form = "decoder_only" reads past and horizon as one causal sequence.
+doubled looks like itself (Kim et al. 2022). What one of the two makes of noise the other does not: their mean misses
+less than the better one. Of a past that is long enough there are two levels, of a week and of a month, by which
+forecasts err apart: q and r are the means of what both give. While it learns, the net sees each past by one of them,
+which is drawn. What is solved for stays as it is. form = "decoder_only" reads past and horizon as one causal sequence.
 
 Glossary
 m     memory        f_h  features of time h of the horizon        q_h  quantiles of its value        a_h  linear weights
@@ -35,7 +36,7 @@ from regard.core.registry import register
 from regard.core.stack import BlockConfig, MixerConfig, StackConfig
 from regard.core.state import State
 from regard.core.tap import Traced
-from regard.fitting.level import levelled
+from regard.fitting.level import Level, drawn, stretched
 from regard.fitting.windows import CALENDAR, Channels, Windows
 from regard.layers.embedding import NumbersConfig
 from regard.layers.mlp import MlpConfig
@@ -43,15 +44,13 @@ from regard.layers.norm import NormConfig
 from regard.layers.position import PositionConfig
 from regard.layers.quantile_head import PairedQuantileHead, QuantileHead
 from regard.mixers.attention import AttentionConfig
-from regard.mixers.cross import CrossAttentionConfig
-from regard.mixers.given import GivenConfig
-from regard.mixers.lstm import LstmConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_stack import EncoderStack
+from regard.models.horizon_stack import attentive, recurrent
 from regard.models.lear import LearConfig
 from regard.models.linear_forecaster import MOST_COLUMNS
 from regard.models.point_forecaster import QUANTILES
-from regard.models.whole_days import WholeDays, seasons
+from regard.models.whole_days import WholeDays, is_enough, seasons
 
 LAGS = (1, 2, 3, 7)  # seasons back: of days the last three, and the same weekday
 FEW_SEASONS, FEW_PATCHES = 5, 64
@@ -70,6 +69,7 @@ class ForecasterConfig(Config, kind="forecaster"):
     asinh      whether what is left of a level is stretched.
     linear     seasons over which the second forecast takes its level; 0: there is none. The preset has none where it
                would see more columns than can be solved for.
+    far        seasons of a second level, by which each forecast is made once more; 0: there is none.
     """
 
     encoder: EncoderConfig | None
@@ -86,6 +86,7 @@ class ForecasterConfig(Config, kind="forecaster"):
     n_static: int = 0
     asinh: bool = False
     linear: int = 0
+    far: int = 0
 
     def __post_init__(self) -> None:
         least = CALENDAR + self.n_static
@@ -93,6 +94,7 @@ class ForecasterConfig(Config, kind="forecaster"):
         check(bool(self.lags) and min(self.lags) > 0, f"lags are seasons back, 1 or more of them, found {self.lags}")
         check(self.season > 0, f"season must be 1 step or more, found {self.season}")
         check(self.level > 0 <= self.linear, f"level and linear count seasons, found {self.level} and {self.linear}")
+        check(self.far >= 0, f"far counts seasons, 0 for no second level, found {self.far}")
         check(all(0 < q < 1 for q in self.quantiles), f"quantiles lie between 0 and 1, found {self.quantiles}")
 
     @property
@@ -109,14 +111,23 @@ class ForecasterConfig(Config, kind="forecaster"):
         return self.n_known + len(self.lags) * (1 + self.n_measured + self.n_past)
 
     @property
-    def lear(self) -> LearConfig:
-        """The second forecast."""
+    def levels(self) -> tuple[int, ...]:
+        """Seasons of each level of the net."""
+        return (self.level, self.far) if self.far else (self.level,)
+
+    @property
+    def lears(self) -> tuple[LearConfig, ...]:
+        """The second forecast, by each of its levels."""
+        spans = (self.linear, self.far) if self.far else (self.linear,)
+        return tuple(self._lear(span) for span in spans) if self.linear else ()
+
+    def _lear(self, level: int) -> LearConfig:
         ends = tuple(dict.fromkeys((min(self.lags), max(self.lags))))
-        history = self.season * max(*self.lags, self.linear)
+        history = self.season * max(*self.lags, level)
         return LearConfig(
             *(self.n_known, history, self.horizon, self.asinh, self.quantiles),
             n_past=self.n_past, n_static=self.n_static,
-            penalty="ridge", lags=self.lags, known_lags=ends, season=self.season, level=self.linear,
+            penalty="ridge", lags=self.lags, known_lags=ends, season=self.season, level=level,
         )  # fmt: skip
 
     def build(self) -> Forecaster:
@@ -141,13 +152,15 @@ class Forecaster(Traced):
         nn.init.normal_(self.step, std=0.02)
         self.norm = nn.LayerNorm(width)
         self.head = (
-            PairedQuantileHead(width, config.quantiles, config.horizon, config.asinh)
+            PairedQuantileHead(width, config.quantiles, config.horizon, config.asinh, len(config.lears))
             if config.linear
             else QuantileHead(width, config.quantiles, config.asinh)
         )
         self.features_to_value = nn.Parameter(torch.zeros(config.horizon, features))
         self.dropout = nn.Dropout(config.dropout) if config.dropout else nn.Identity()
-        self.days = WholeDays(config.lear) if config.linear else None
+        days = [WholeDays(one) for one in config.lears]
+        self.days = days[0] if days else None
+        self.far_days = days[1] if len(days) > 1 else None
         with torch.no_grad():
             # It begins as the mean of the two naive forecasts: yesterday, and the same day a week ago.
             near = [place for place, lag in enumerate(config.lags) if lag in (1, 7)]
@@ -156,9 +169,13 @@ class Forecaster(Traced):
 
     def begin(self, data: Windows, settings: FitSettings, tell: Tell) -> None:
         """Solve for the second forecast, in seconds; the net has it beside it from the first step on."""
-        misses = None if self.days is None else self.days.solve(data, settings, tell)
-        if misses is not None:
-            self.head.get_buffer("misses").copy_(misses)
+        if self._solved and is_enough(data, tell):
+            misses = [days.solve(data, settings, tell) for days in self._solved]
+            self.head.get_buffer("misses").copy_(torch.cat(misses, -1))
+
+    @property
+    def _solved(self) -> list[WholeDays]:
+        return [days for days in (self.days, self.far_days) if days is not None]
 
     @property
     def max_length(self) -> int | None:
@@ -167,16 +184,22 @@ class Forecaster(Traced):
     def forward(
         self, inputs: PastKnown, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Float[Tensor, "B H _"], State | None]:
-        """norm(y_h), a_h . f_h, level and spread side by side, (B, H, D + 3), and the same three of A_h . g."""
+        """norm(y_h), a_h . f_h, level, spread side by side, (B, H, D + 3), of each level; A_h . g and both of each."""
         config = self.config
-        window, level = levelled(inputs, config.channels, config.level * config.season, config.asinh)
+        levels = [Level.of(inputs.past, config.channels, span * config.season) for span in config.levels]
+        # One step for both would take twice as long, and by one that is drawn the net learns not to hang on either.
+        seen = [drawn(levels)] if self.training else levels
+        parts = [part for level in seen for part in self._net(inputs, level)]
+        parts += [part for days in self._solved for part in days(inputs)]
+        return torch.cat(parts, -1), None
+
+    def _net(self, inputs: PastKnown, level: Level) -> list[Tensor]:
+        window = level.apply(inputs)
+        window = stretched(window, self.config.channels) if self.config.asinh else window
         features = self._features(window.past, window.known)
         y = self.norm(self._decoded(window.past, features))
         linear = torch.einsum("BHF,HF->BH", features, self.features_to_value)[..., None]
-        parts = [y, linear, level.middle[..., :1].expand_as(linear), level.spread[..., :1].expand_as(linear)]
-        if self.days is not None:
-            parts += self.days(inputs)
-        return torch.cat(parts, -1), None
+        return [y, linear, level.middle[..., :1].expand_as(linear), level.spread[..., :1].expand_as(linear)]
 
     def _features(self, past: Tensor, ahead: Tensor) -> Tensor:
         """f (B, H, F): what is known ahead, the values and the circumstances of the same time some seasons ago.
@@ -228,8 +251,9 @@ def forecaster(
     lags: tuple[int, ...] = (),
     dropout: float = 0.2,
     input_dropout: float = 0.0,
-    level: int = 28,
+    level: int = 7,
     linear: int = 7,
+    far: int = 28,
     asinh: bool = True,
 ) -> ForecasterConfig:
     """What is known ahead and what was the same hour of days before, corrected by a net that has read the past.
@@ -246,7 +270,8 @@ def forecaster(
     )
     given: dict[str, Any] = {"n_known": spec.n_known, "horizon": spec.horizon, "season": season, "lags": lags}
     given |= {"dropout": input_dropout, "n_past": spec.n_past, "n_static": spec.n_static}
-    given |= {"level": level, "linear": linear, "asinh": asinh}
+    far = min(far, spec.history // season)
+    given |= {"level": level, "linear": linear, "far": far if far > max(level, linear) else 0, "asinh": asinh}
     norm = NormConfig(d_model)
     mlp = MlpConfig(d_model, 2 * d_model)
     if form == "decoder_only":
@@ -258,13 +283,14 @@ def forecaster(
     places = PositionConfig(d_model, "sinusoidal") if layers.position is not None else None
     numbers = NumbersConfig(spec.n_channels, d_model, patch or _patch(season, spec.history), places, input_dropout)
     read = EncoderConfig(numbers, layers.stack, layers.norm)
-    stack = _attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else _recurrent(d_model)
+    stack = attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else recurrent(d_model)
     return _solvable(ForecasterConfig(read, stack, d_model, **given))
 
 
 def _solvable(config: ForecasterConfig) -> ForecasterConfig:
     """Without a second forecast where it would see more columns than can be solved for."""
-    return config.replace(linear=0) if config.linear and seasons(config.lear).n_columns > MOST_COLUMNS else config
+    too_many = bool(config.lears) and seasons(config.lears[0]).n_columns > MOST_COLUMNS
+    return config.replace(linear=0) if too_many else config
 
 
 def _patch(season: int, history: int) -> int:
@@ -272,20 +298,3 @@ def _patch(season: int, history: int) -> int:
     if history % season == 0 and history >= FEW_SEASONS * season:
         return season
     return next(size for size in range(max(1, history // FEW_PATCHES), 0, -1) if history % size == 0)
-
-
-def _attentive(d_model: int, n_layers: int, n_heads: int, dropout: float) -> MixerConfig:
-    """Times of the horizon look at each other and at the past."""
-    norm = NormConfig(d_model)
-    within = AttentionConfig(d_model, n_heads, causal=False, dropout=dropout)
-    across = CrossAttentionConfig(d_model, n_heads, dropout=dropout)
-    layer = (
-        BlockConfig(d_model, within, None, norm, dropout=dropout),
-        BlockConfig(d_model, across, MlpConfig(d_model, 2 * d_model), norm, dropout=dropout),
-    )
-    return StackConfig(d_model, layer * n_layers)
-
-
-def _recurrent(d_model: int) -> MixerConfig:
-    """The past as the first state of a recurrence over the horizon."""
-    return GivenConfig(d_model, LstmConfig(d_model), pooling="last")

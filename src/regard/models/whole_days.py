@@ -24,6 +24,14 @@ def seasons(config: LearConfig) -> WholeSeasons:
     return WholeSeasons(config.channels, config.horizon, config.season, config.lags, config.known_lags)
 
 
+def is_enough(data: Windows, tell: Tell) -> bool:
+    """Whether there are horizons enough to solve for a linear forecast; if not, it is told."""
+    n = len(data.rows.origins)
+    if n < FEWEST:
+        tell.note(f"{n} horizons are too few to solve for a linear forecast: give {FEWEST} at least")
+    return n >= FEWEST
+
+
 class WholeDays(nn.Module):
     """weights (F, H): A. bias (H,): b. Neither is learnt by steps."""
 
@@ -43,12 +51,8 @@ class WholeDays(nn.Module):
         self.register_buffer("bias", torch.zeros(config.horizon))
 
     @torch.no_grad()
-    def solve(self, data: Windows, settings: FitSettings, tell: Tell) -> Tensor | None:
+    def solve(self, data: Windows, settings: FitSettings, tell: Tell) -> Tensor:
         """Take A and b from the data, and give the misses (H, Q) of days that were held out."""
-        n = len(data.rows.origins)
-        if n < FEWEST:
-            tell.note(f"{n} horizons are too few to solve for a linear forecast: give {FEWEST} at least")
-            return None
         lear = self.config.build()
         lear.fit(data, settings, tell)
         self.weights.copy_(lear.weights)

@@ -38,6 +38,12 @@ def dataset():
     return TASK.prepare(WORLD, seed=0)
 
 
+@pytest.fixture(scope="module")
+def long_past():
+    """Four weeks are read of each."""
+    return TASK.prepare(replace(WORLD, path="world:electricity?train=60&valid=4", history=672), seed=0)
+
+
 def forecaster(dataset, **settings):
     torch.manual_seed(0)
     return entry("forecaster").config(dataset.spec, "tiny", dropout=0.0, **settings).build().eval()
@@ -160,6 +166,88 @@ def test_the_half_that_is_solved_for_is_lear(dataset):
     told = list[str]()
     model.begin(ExampleData(few, ()), FitSettings(), Noted(told.append))
     assert told == ["5 horizons are too few to solve for a linear forecast: give 20 at least"]
+
+
+def test_a_past_that_is_long_enough_is_measured_by_a_week_and_by_a_month(long_past):
+    """Before training each level gives the mean of both naive forecasts, and the answer is the mean over both."""
+    model = forecaster(long_past)
+    assert (model.config.level, model.config.linear, model.config.far) == (7, 7, 28)
+    bias = model.head.bias.detach().numpy()
+    found = TASK.forecast(model, long_past.processor, long_past.examples)
+    for moment, quantiles in zip(long_past.examples, found, strict=True):
+        scaler = long_past.processor.of(moment.series).target
+        past, expected = scaler.apply(moment.series.target[: moment.origin]), 0.0
+        for steps in (168, 672):
+            level = np.sort(past[-steps:])[steps // 2 - 1]
+            spread = np.abs(past[-steps:] - level).mean() + 0.05
+            z = (np.arcsinh((past[-24:] - level) / spread) + np.arcsinh((past[-168:-144] - level) / spread)) / 2
+            expected += (np.sinh(z[:, None] + bias) + np.sinh(z[:, None])) * spread / 4 + level / 2
+        assert quantiles == pytest.approx(scaler.invert(np.sort(expected)), rel=1e-4)
+
+
+def test_each_level_has_a_half_that_is_solved_for(long_past):
+    data, model = ExampleData(long_past.train, ()), forecaster(long_past).double()
+    model.begin(data, FitSettings(), Nobody())
+    batch = long_past.valid.batch_of(np.arange(3), np.arange(3))
+    window, expected = PastKnown(batch.source.double(), batch.tokens.double()), []
+    for level in (7, 28):
+        lear = entry("lear").config(long_past.spec, "tiny", level=level).build()
+        lear.fit(data, FitSettings(), Nobody())
+        expected.append(logits_of(lear.double(), window))
+    with torch.no_grad():
+        vectors = model(window)[0]
+        net = QuantileHead.forward(model.head, vectors[..., :-6])
+    assert not torch.allclose(expected[0], expected[1], atol=1e-2)
+    assert torch.allclose(2 * logits_of(model, window) - net, (expected[0] + expected[1]) / 2, atol=1e-5)
+
+
+def test_of_two_levels_the_loss_is_the_mean_over_both(long_past):
+    model = forecaster(long_past)
+    with torch.no_grad():
+        model.head.misses.normal_()
+        model.head.weight.normal_(std=0.1)
+    batch = long_past.train.batch_of(np.arange(2), np.arange(2))
+    loss, count, _ = model_loss(model, batch, None)
+    with torch.no_grad():
+        vectors = model(inputs_of(batch))[0].double().numpy()
+    q, width = np.array(model.config.quantiles), model.config.d_model
+    weight, bias = (one.detach().double().numpy() for one in (model.head.weight, model.head.bias))
+    misses, expected = model.head.misses.double().numpy().reshape(24, 2, 9), 0.0
+    for row, times in zip(vectors, batch.targets.numpy(), strict=True):
+        for h, y in enumerate(times):
+            nets, solved = row[h, : 2 * (width + 3)].reshape(2, -1), row[h, 2 * (width + 3) :].reshape(2, 3)
+            told = [(weight @ net[:width] + bias + net[width], *net[width + 1 :]) for net in nets]
+            told += [(one[0] + misses[h, n], *one[1:]) for n, one in enumerate(solved)]
+            for z, level, spread in told:
+                missed = np.arcsinh((y - level) / spread) - z
+                expected += np.maximum(q * missed, (q - 1) * missed).mean() / 4
+    assert int(count) == 48
+    assert float(loss.detach()) == pytest.approx(expected, rel=1e-4)
+
+
+def test_while_it_learns_the_net_sees_each_past_by_one_of_its_levels(long_past):
+    model = forecaster(long_past).train()
+    batch = long_past.train.batch_of(np.arange(12), np.arange(12))
+    width, seen = model.config.d_model, set[int]()
+    with torch.no_grad():
+        vectors = model(inputs_of(batch))[0].numpy()
+    assert vectors.shape[-1] == width + 3 + 2 * 3
+    for row, past in zip(vectors, batch.source[..., 0].numpy(), strict=True):
+        middles = [np.sort(past[-steps:])[steps // 2 - 1] for steps in (168, 672)]
+        spreads = [np.abs(past[-n:] - level).mean() + 0.05 for n, level in zip((168, 672), middles, strict=True)]
+        which = int(np.argmin([abs(row[0, width + 1] - middle) for middle in middles]))
+        assert row[0, width + 1 : width + 3] == pytest.approx([middles[which], spreads[which]], rel=1e-5)
+        seen.add(which)
+    assert seen == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("history", "settings", "expected"),
+    [(168, {}, 0), (336, {}, 14), (672, {"far": 0}, 0), (672, {"level": 28}, 0), (1344, {}, 28)],
+)
+def test_the_second_level_reaches_as_far_as_the_past_and_farther_than_the_first(long_past, history, settings, expected):
+    spec = replace(long_past.spec, history=history)
+    assert entry("forecaster").config(spec, "tiny", **settings).far == expected
 
 
 def test_many_moments_are_forecast_as_one_by_one(dataset):
