@@ -1,10 +1,10 @@
 """C compiled at run time: the shared library of the C files beside this one, where there is a compiler.
 
-Nothing is compiled before a large model takes its first step on a CPU, or multiplies large matrices there
-(product.py). The library is kept in a folder of the user alone (`$XDG_CACHE_HOME/regard`, else `~/.cache/regard`) under
-a name that the sources, the compiler and the processor make: whoever finds it there takes it. It is written under
-another name and then renamed, so that two processes that compile at once do no harm. A folder or a library that others
-may write to is not used.
+Nothing is compiled before a large model takes its first step on a CPU, multiplies large matrices or scans a text there
+(product.py, scan_cpu.py). The library is kept in a folder of the user alone (`$XDG_CACHE_HOME/regard`, else
+`~/.cache/regard`) under a name that the sources, the compiler and the processor make: whoever finds it there takes it.
+It is written under another name and then renamed, so that two processes that compile at once do no harm. A folder or a
+library that others may write to is not used.
 
 The compiler is `$CC`, else `cc`; `CC=false` turns all of it off. Threads are those of torch's own OpenMP, whose names
 the library finds in the process: there is one pool of threads and one number of them.
