@@ -51,6 +51,20 @@ def test_another_head_shows_its_own_weights_and_goes_into_the_address(open_page:
     assert again.get_by_label("head", exact=True).input_value() == "2"  # the third choice
 
 
+def test_a_map_can_be_walked_through_before_it_knows_how_much_room_it_has(open_page: Any, lab: Lab) -> None:
+    page = open_page(lab.url)
+    page.get_by_role("heading", name="Attention of head 1").wait_for()
+    page.evaluate("() => { window.ResizeObserver = class { observe() {} unobserve() {} disconnect() {} } }")
+    page.get_by_label("head", exact=True).select_option("3")
+    page.get_by_role("heading", name="Attention of head 3").wait_for()
+    look_at_row(page, 5)
+    np.testing.assert_allclose(bars(page), weights_of(3)[5], rtol=5e-4, atol=1e-9)
+    page.keyboard.press("PageUp")
+    page.keyboard.press("+")
+    page.locator(".plane").hover()
+    np.testing.assert_allclose(bars(page), weights_of(3)[0], rtol=5e-4, atol=1e-9)
+
+
 def test_a_map_that_was_drawn_again_is_let_go(open_page: Any, lab: Lab) -> None:
     page = open_page(lab.url)
     page.get_by_role("heading", name="Attention of head 1").wait_for()

@@ -58,6 +58,7 @@ export class Plane {
 
   /** Makes cells larger (1) or smaller (-1) and keeps the middle where it is; 0 shows the whole map. */
   zoom(direction) {
+    if (!this.width) return;
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.element;
     const middle = {
       row: (scrollTop + (clientHeight - this.gutter.top) / 2) / this.cell,
@@ -76,8 +77,9 @@ export class Plane {
     this.repaint();
   }
 
-  /** The cells that can be seen: first row and column, and how many of each. */
+  /** The cells that can be seen: first row and column, and how many of each; all while there is no room yet. */
   get seen() {
+    if (!this.width) return { row: 0, column: 0, rows: this.map.matrix.rows, columns: this.map.matrix.columns };
     return {
       row: this.element.scrollTop / this.cell,
       column: this.element.scrollLeft / this.cell,
@@ -130,6 +132,7 @@ export class Plane {
 
   /** The cell under the pointer, or null over labels. */
   under(event) {
+    if (!this.width) return null;
     const box = this.canvas.getBoundingClientRect();
     const row = Math.floor((event.clientY - box.top - this.gutter.top + this.element.scrollTop) / this.cell);
     const column = Math.floor((event.clientX - box.left - this.gutter.left + this.element.scrollLeft) / this.cell);
