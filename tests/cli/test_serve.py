@@ -183,6 +183,15 @@ def test_what_is_null_was_not_asked_for(client: Any) -> None:
     assert found.choices[0].text == client.completions.create(**how).choices[0].text
 
 
+def test_what_a_client_notes_for_itself_changes_nothing(client: Any) -> None:
+    how = {"model": "lstm", "prompt": "the", "max_tokens": 4, "seed": 1}
+    notes = {"user": "a", "metadata": {"experiment": "7"}, "safety_identifier": "b", "prompt_cache_key": "c"}
+    found = client.completions.create(**how, extra_body=notes | {"service_tier": "auto"})
+    assert found.choices[0].text == client.completions.create(**how).choices[0].text
+    with pytest.raises(openai.BadRequestError, match="store"):
+        client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "a"}], store=True)
+
+
 def test_other_tasks_answer_too(server: Served, client: Any, runs: Path) -> None:
     labels = regard.load(runs / "runs" / "labels")
     found = server.post("v1/predict", {"model": "labels", "input": ["fine 3", "dull 4"]}).json()["data"]

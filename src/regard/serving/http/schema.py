@@ -11,6 +11,7 @@ LONGEST_TEXT, LONGEST_STOP, LONGEST_NAME = 1 << 20, 200, 400
 
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Note = Annotated[str, Field(max_length=1000)]
 Token = Annotated[int, Field(ge=0, lt=2**31)]
 TokenName = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 Tokens = Annotated[list[Token], Field(min_length=1, max_length=1 << 17)]
@@ -20,18 +21,25 @@ Real = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Asked(BaseModel):
-    """Base of all requests: nothing is guessed, and an unknown field is an error."""
+    """Base of all requests: nothing is guessed, and an unknown field is an error.
+
+    user, safety_identifier, prompt_cache_key, metadata  what a client notes for itself: it changes no answer.
+    """
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     model: Name | None = None
     user: Name | None = None
+    safety_identifier: Name | None = None
+    prompt_cache_key: Name | None = None
+    metadata: Annotated[dict[Name, Note], Field(max_length=16)] | None = None
 
 
 class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     include_usage: bool = False
+    include_obfuscation: Literal[False] = False
 
 
 class JsonSchema(BaseModel):
@@ -54,7 +62,10 @@ class ResponseFormat(BaseModel):
 
 
 class Sampled(Asked):
-    """How texts are drawn. seed: none for one by chance. top_k, min_p: of regard, beside what others have."""
+    """How texts are drawn. seed: none for one by chance. top_k, min_p: of regard, beside what others have.
+
+    service_tier  there is one.
+    """
 
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
     stream: bool = False
@@ -69,6 +80,7 @@ class Sampled(Asked):
     frequency_penalty: Annotated[Real, Field(ge=-2, le=2)] = 0.0
     logit_bias: Annotated[dict[TokenName, Real], Field(max_length=1024)] | None = None
     response_format: ResponseFormat | None = None
+    service_tier: Literal["auto", "default"] | None = None
 
     @property
     def stops(self) -> list[str]:
@@ -181,6 +193,7 @@ REFUSED = {
     "parallel_tool_calls": "tools are not served: no model here was taught to call any",
     "modalities": "texts alone are served",
     "audio": "texts alone are served",
+    "verbosity": "no model here is told how long to be: say max_tokens",
     "reasoning_effort": "no model here is told how long to reason",
     "web_search_options": "nothing is looked up",
     "dimensions": "a vector has as many numbers as the model gives it",
