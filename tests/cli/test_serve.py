@@ -18,6 +18,7 @@ import pytest
 from calling import TEXT, TINY, call_here
 
 import regard
+from awaited import awaited
 from foreign_models import tiny_folder
 from served import Served, serving
 
@@ -231,7 +232,7 @@ def test_every_answer_under_load_equals_the_same_request_alone(server: Served, f
         asking = openai.AsyncOpenAI(base_url=f"{server.url}v1", api_key="any", max_retries=0)
         return await asyncio.gather(*(asking.completions.create(**wish) for wish in wishes))
 
-    crowded = asyncio.run(together())
+    crowded = awaited(together())
     for wish, found in zip(wishes[::5], crowded[::5], strict=True):
         alone = server.post("v1/completions", {key: value for key, value in wish.items() if value is not None}).json()
         assert [choice.text for choice in found.choices] == [choice["text"] for choice in alone["choices"]]

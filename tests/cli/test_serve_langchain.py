@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from calling import TEXT, TINY, call_here
 
 import regard
+from awaited import awaited
 from foreign_models import tiny_folder
 from served import Served, serving
 
@@ -55,7 +55,7 @@ def test_texts_whole_streamed_batched_and_awaited(at: dict[str, Any], runs: Path
     assert writer.invoke("the cat") == wanted
     assert "".join(writer.stream("the cat")) == wanted
     assert writer.batch(["the cat", "the cat"]) == [wanted] * 2
-    assert asyncio.run(writer.ainvoke("the cat")) == wanted
+    assert awaited(writer.ainvoke("the cat")) == wanted
 
 
 def test_turns_of_a_chat_whole_and_streamed(at: dict[str, Any], runs: Path) -> None:

@@ -19,6 +19,7 @@ import httpx
 import pytest
 
 import regard
+from awaited import awaited
 from served import Served, serving
 
 pytest.importorskip("fastapi")
@@ -209,7 +210,7 @@ def test_openais_client_comes_again_when_it_is_told_to(server: Served) -> None:
             how = {"model": "lstm", "prompt": "the", "max_tokens": 60}
             return await asyncio.gather(*(client.completions.create(**how, seed=seed) for seed in range(14)))
 
-    assert [answer.object for answer in asyncio.run(together())] == ["text_completion"] * 14
+    assert [answer.object for answer in awaited(together())] == ["text_completion"] * 14
     after = counted(server) - before
     assert after[200] == 14
     assert after[503] > 0

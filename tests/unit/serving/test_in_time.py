@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from awaited import awaited
+
 pytest.importorskip("starlette")
 
 from regard.serving.http import answering
@@ -52,7 +54,7 @@ def asked(seconds: float, then: Callable[[Underway], Awaitable[Any]]) -> Engine:
         finally:
             under.close()
 
-    asyncio.run(run())
+    awaited(run())
     return engine
 
 
