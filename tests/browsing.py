@@ -12,6 +12,7 @@ import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 HERE = ("127.0.0.1", "")
+WAIT = 20_000  # milliseconds for what a page is to come to, on a machine that is busy
 OpenPage = Callable[..., Any]
 
 
@@ -28,6 +29,7 @@ def browser() -> Iterator[Any]:
     path = browser_path()
     if path is None:
         pytest.skip("no browser: install chromium, or name one with REGARD_BROWSER")
+    sync.expect.set_options(timeout=WAIT)
     with sync.sync_playwright() as playwright:
         # In a container of root there is no sandbox for it; what it opens here is our own.
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
@@ -47,7 +49,7 @@ def open_page(browser: Any) -> Iterator[OpenPage]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(WAIT)
 
         def complained(kind: str, text: str) -> None:
             if not any(word in text for word in expects):
@@ -70,7 +72,7 @@ def open_page(browser: Any) -> Iterator[OpenPage]:
     yield opened
     for context in contexts:
         context.close()
-    assert not wrong
+    assert not wrong, wrong
 
 
 def page_width(page: Any) -> int:

@@ -16,6 +16,8 @@ from hypothesis import settings
 from jaxtyping import config as shape_checks
 from jaxtyping import install_import_hook
 
+# One browser for all tests of a process: it cannot start a second one.
+from browsing import browser, open_page  # noqa: F401
 from limits import LIMIT, SLOW_LIMIT, default_signals, limited
 
 # The same examples every time, so that what is red today is red tomorrow; how long one takes depends on the machine.

@@ -54,6 +54,7 @@ def lab_process(
     try:
         assert process.stdout is not None
         said = process.stdout.readline().decode()
+        late.cancel()
         yield process, json.loads(said) if says == "json" else {"said": said}
     finally:
         late.cancel()

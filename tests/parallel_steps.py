@@ -225,6 +225,7 @@ def weights_after(way: str, ranks: Any, folder: Path) -> dict[str, Tensor]:
 def main(rank: int, world: int, port: int, out: Path) -> None:
     torch.set_num_threads(1)
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": str(world)}
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # who started both holds the port
     found: dict[str, float] = {}
     with joined(torch.device("cpu")) as ranks:
         for way, asked in CASES.items():

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from picture_book import Book
 
-from browsing import browser, open_page  # noqa: F401  # fixtures of the tests here
 from open_lab import answering
 from regard.serving.lab import Lab
 

@@ -20,6 +20,8 @@ RIBBONS = """([least, most]) => {
 }"""
 
 Saved = Callable[[str], str]
+# Before, it has no cells to point at, and buttons that it may not need.
+MAP_HAS_ROOM = "document.querySelector('.plane canvas').style.width !== ''"
 
 
 def row_shown(page: Any) -> tuple[int, dict[str, float]]:
@@ -34,6 +36,7 @@ def test_pointing_at_a_row_of_the_map_shows_its_weights(open_page: Any, saved: S
     words = [f"{word}{place}" for place, word in enumerate(WORDS)]  # so that every column has a name of its own
     view = attention(" ".join(words), head=2)
     page = open_page(saved(view.to_html()))
+    wait_until(page, MAP_HAS_ROOM)
     box = page.locator(".plane canvas").bounding_box()
     for share in (0.35, 0.6, 0.9):
         page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * share)
@@ -44,6 +47,7 @@ def test_pointing_at_a_row_of_the_map_shows_its_weights(open_page: Any, saved: S
 
 def test_the_map_is_used_by_keyboard_and_told_to_those_who_listen(open_page: Any, saved: Saved) -> None:
     page = open_page(saved(attention(head=1).to_html()))
+    wait_until(page, MAP_HAS_ROOM)
     weights = weights_of(1)
     page.get_by_label("hide sink").focus()
     for key in ("Tab", "ArrowDown", "ArrowDown", "ArrowRight"):

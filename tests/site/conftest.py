@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from browsing import browser, open_page  # noqa: F401  # fixtures of the tests here
-
 ROOT = Path(__file__).parents[2]
 LONGEST = 300
 

@@ -9,8 +9,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pytest
 from block_reading import ROOT, pages, text
 
+pytestmark = pytest.mark.slow  # whichever of them is the first one waits for the site
 FIGURES = ("docs/**/*.svg", "docs/**/*.png")
 SAYS_COMMIT = re.compile(rb"commit [0-9a-f]{7,40}; \w")
 NUMBER = re.compile(r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?(?![\w,]*\d)(?:[kM]?B\+?)?")

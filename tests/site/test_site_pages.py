@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browsing import page_width
+from browsing import page_width, wait_until
 
 FEW = ("index.html", "choose.html", "inside.html", "api/mixers.html", "results/compare.html", "steps/lstm.html")
 AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 LARGEST = 200_000
 SERIOUS = {"serious", "critical"}
 PICTURES = (".svg", ".png", ".webp")
+pytestmark = pytest.mark.slow  # whichever of them is the first one waits for the site
 
 
 @pytest.fixture(params=FEW)
@@ -96,7 +97,7 @@ def test_the_keyboard_reaches_the_text_first_and_sees_where_it_is(open_page: Any
     page.keyboard.press("Tab")
     assert "md-skip" in page.evaluate("document.activeElement.className")
     page.keyboard.press("Enter")
-    assert page.url.endswith("#choose-a-model")
+    page.wait_for_url("**#choose-a-model")
     page.keyboard.press("Tab")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
@@ -105,8 +106,7 @@ def test_code_is_copied_and_dark_stays_dark(open_page: Any, address: str):
     page = open_page(address + "choose.html")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".md-code__button").first.click()
-    page.wait_for_timeout(100)
-    assert page.evaluate("navigator.clipboard.readText()").startswith("regard inspect my.csv")
+    wait_until(page, "navigator.clipboard.readText().then((told) => told.startsWith('regard inspect my.csv'))")
     page.get_by_title("Dark").click()
     page.goto(address + "inside.html")
     assert page.evaluate("document.body.dataset.mdColorScheme") == "slate"

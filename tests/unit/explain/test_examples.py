@@ -24,9 +24,9 @@ MASKED = {("causal", "batch"), ("causal", "scores"), ("positions", "alibi_bias")
 @every_example
 def test_an_example_is_made_in_under_a_second(name: str) -> None:
     importlib.import_module(f"regard.explain.worked.{name.replace('-', '_')}")
-    start = time.perf_counter()
+    start = time.thread_time()
     view = example(name)
-    assert time.perf_counter() - start < 1
+    assert time.thread_time() - start < 1
     assert isinstance(view, View)
     assert view.name == "steps"
     assert view.title

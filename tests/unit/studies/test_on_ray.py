@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from test_going_on import write
-from test_side_by_side import Meddling, kill_writer, run, told, weights
+from test_side_by_side import Killing, run, told, weights
 
 from regard.errors import UsageError
 from regard.studies.pool.opening import SideBySide, opened
@@ -35,11 +35,11 @@ def test_two_workers_of_a_cluster_of_which_one_is_killed_give_what_one_process_g
     write(tmp_path / "d.txt", "abcd")
     models = ["ngram", "rnn?lr=0.01"]
     run(tmp_path, "c", models=models)
-    board = Meddling("rnn?lr=0.01", kill_writer)
+    board = Killing("rnn?lr=0.01")
     assert not run(tmp_path, "ray", board, models=models, ray="auto").failed
     assert told(tmp_path / "ray") == told(tmp_path / "c")
     assert weights(tmp_path / "ray") == weights(tmp_path / "c")
-    assert [note for note in board.heard if "a worker was lost (WorkerCrashedError" in note]
+    assert [note for note in board.lost if "WorkerCrashedError" in note]
     assert capfd.readouterr().out == ""
 
 

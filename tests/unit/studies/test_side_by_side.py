@@ -18,6 +18,7 @@ from test_going_on import write
 from regard.core import plugin
 from regard.errors import CheckpointError, DataError, ResourceError, UsageError
 from regard.run.settings import Origin, resolve
+from regard.storage.lock import writer_of
 from regard.studies.ahead import Ahead
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
@@ -63,11 +64,11 @@ def weights(folder: Path) -> dict[str, bytes]:
 
 
 class Meddling(LineBoard):
-    """A board that does something once, when a training of a model has been saved in its middle."""
+    """A board that hears when a training of a model has been saved in its middle."""
 
-    def __init__(self, label: str, deed: Callable[[Path], None]) -> None:
+    def __init__(self, label: str) -> None:
         super().__init__(None)
-        self.label, self.deed, self.heard = label, deed, list[str]()
+        self.label, self.heard = label, list[str]()
 
     def stage(self, label: str, stage: str, first: float, last: float) -> Display:
         display = super().stage(label, stage, first, last)
@@ -76,6 +77,39 @@ class Meddling(LineBoard):
     def note(self, text: str) -> None:
         self.heard.append(text)
 
+    def saved(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+class Stopping(Meddling):
+    """It stops the comparison, once."""
+
+    stopped = False
+
+    def saved(self, path: Path) -> None:
+        if not self.stopped:
+            self.stopped = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+class Killing(Meddling):
+    """It ends the process that trains the run of a checkpoint, until one is missed.
+
+    What is heard late may be of a training that has ended, or whose worker has been killed for the checkpoint before.
+    """
+
+    def saved(self, path: Path) -> None:
+        run = path.parents[1]
+        if not self.lost and writer_of(run) is not None:
+            process = int((run / ".lock").read_text().split()[1])
+            assert process != os.getpid()
+            os.kill(process, signal.SIGKILL)
+
+    @property
+    def lost(self) -> list[str]:
+        """What was said of a worker that was killed while it trained."""
+        return [told for told in self.heard if "a worker was lost" in told and "goes on from its checkpoint" in told]
+
 
 class _Saved(Passing):
     def __init__(self, inner: Display, board: Meddling) -> None:
@@ -83,15 +117,7 @@ class _Saved(Passing):
         self.board = board
 
     def saved(self, step: int, path: Path) -> None:
-        deed, self.board.deed = self.board.deed, lambda _: None
-        deed(path)
-
-
-def kill_writer(path: Path) -> None:
-    """End the process that trains the run of a checkpoint."""
-    process = int((path.parents[1] / ".lock").read_text().split()[1])
-    assert process != os.getpid()
-    os.kill(process, signal.SIGKILL)
+        self.board.saved(path)
 
 
 @pytest.fixture(scope="module")
@@ -104,22 +130,15 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_workers_that_are_stopped_and_then_killed_give_what_one_process_gives(alone: Path) -> None:
-    ctrl_c = Meddling("fnn", lambda _: os.kill(os.getpid(), signal.SIGINT))
-    assert run(alone, "side", ctrl_c, workers=2).stopped
-    assert not [one for one in (alone / "side").rglob("config.json") if _is_held(one.parent)]
-    killing = Meddling("fnn", kill_writer)
+    assert run(alone, "side", Stopping("fnn"), workers=2).stopped
+    assert not [one for one in (alone / "side").rglob("config.json") if writer_of(one.parent) is not None]
+    killing = Killing("fnn")
     found = run(alone, "side", killing, workers=2)
     assert told(alone / "side") == told(alone / "c")
     assert weights(alone / "side") == weights(alone / "c")
     assert len(weights(alone / "side")) == 3
-    assert [note for note in killing.heard if "killed by SIGKILL" in note and "goes on from its checkpoint" in note]
+    assert [told for told in killing.lost if "killed by SIGKILL" in told]
     assert any("2 trainings side by side" in note for note in notes(found))
-
-
-def _is_held(path: Path) -> bool:
-    from regard.storage.lock import writer_of
-
-    return writer_of(path) is not None
 
 
 class Losing(Here):

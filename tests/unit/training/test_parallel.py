@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch.distributed as dist
 from torch import nn
 
 import parallel_steps
@@ -20,6 +20,7 @@ from regard.mixers.attentive import AlignedCell
 from regard.training.losses import TrainingStep, model_loss
 
 SCRIPT = Path(parallel_steps.__file__)
+pytestmark = pytest.mark.slow  # whichever of them is the first one waits for the pair
 TOLD = [f"{way} {case.told}" for way, asked in parallel_steps.CASES.items() for case in asked]
 
 
@@ -27,10 +28,8 @@ TOLD = [f"{way} {case.told}" for way, asked in parallel_steps.CASES.items() for 
 def differences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     """Of all models, found by one pair of processes: to start one takes longer than to check a model."""
     out = tmp_path_factory.mktemp("pair") / "out.json"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    commands = [[sys.executable, SCRIPT, str(rank), "2", str(port), out] for rank in range(2)]
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    commands = [[sys.executable, SCRIPT, str(rank), "2", str(store.port), out] for rank in range(2)]
     children = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
     try:
         told = [child.communicate(timeout=240)[1] for child in children]

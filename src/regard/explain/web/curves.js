@@ -24,6 +24,11 @@ export function drawCurves(panel) {
   return new Chart(panel).element;
 }
 
+/** The point of a line whose x is nearest. */
+function nearest(points, x) {
+  return points.reduce((best, one) => (Math.abs(one[0] - x) < Math.abs(best[0] - x) ? one : best));
+}
+
 /** Lines, bands and their legend. */
 export class Chart {
   constructor(panel) {
@@ -37,7 +42,7 @@ export class Chart {
     this.picture.addEventListener("pointermove", (event) => this.point(event));
     this.picture.addEventListener("pointerleave", () => this.ask(null));
     this.picture.addEventListener("keydown", (event) => this.press(event));
-    whenTold(this.picture, ({ x }) => this.width && this.read(x));
+    whenTold(this.picture, ({ x }) => this.read(x));
     this.show(panel);
     whenSized(this.element, (width) => {
       this.scale = letterScale();
@@ -85,7 +90,7 @@ export class Chart {
       if (!this.hidden.delete(line.name)) this.hidden.add(line.name);
       for (const one of [...this.lines, ...this.bands]) one.isHidden = this.hidden.has(one.name);
       button.setAttribute("aria-pressed", String(!this.hidden.has(line.name)));
-      this.paint(this.width);
+      if (this.width) this.paint(this.width);
     };
     const given = { type: "button", "aria-pressed": String(!line.isHidden), onclick: press };
     const button = make("button", given, swatch, token(line.name), line.value);
@@ -171,6 +176,7 @@ export class Chart {
   }
 
   point(event) {
+    if (!this.width) return;
     const box = this.picture.getBoundingClientRect();
     const x = ((event.clientX - box.left) / box.width) * this.width;
     const near = (value) => Math.abs(this.place([value, this.ends.y[0]])[0] - x);
@@ -201,26 +207,33 @@ export class Chart {
     tell(this.picture, { x });
   }
 
-  /** Shows what every line is at x. */
+  /** Shows what every line is at x; in the picture too, once there is room for one. */
   read(x) {
     this.at = x;
-    this.cross.replaceChildren();
     for (const line of [...this.lines, ...this.bands]) line.value.textContent = "";
+    if (x !== null) this.tellValues(x);
+    if (this.width) this.drawCross(x);
+  }
+
+  tellValues(x) {
+    for (const band of this.areas) {
+      const point = band.points.find((one) => one[0] === x);
+      if (point) band.value.textContent = `${four(point[1])} to ${four(point[2])}`;
+    }
+    for (const line of this.shown) line.value.textContent = four(nearest(line.points, x)[1]);
+  }
+
+  drawCross(x) {
+    this.cross.replaceChildren();
     if (x === null) return;
     const [across] = this.place([x, this.ends.y[0]]);
     this.cross.append(draw("path", { d: `M${across} ${EDGE.top}V${HEIGHT - EDGE.bottom}` }));
     const isRight = across > this.width / 2;
     const place = { x: across + (isRight ? -5 : 5), y: EDGE.top + 10, "text-anchor": isRight ? "end" : "start" };
     this.cross.append(draw("text", place, this.named(x)));
-    for (const band of this.areas) {
-      const point = band.points.find((one) => one[0] === x);
-      if (point) band.value.textContent = `${four(point[1])} to ${four(point[2])}`;
-    }
     for (const line of this.shown) {
-      const point = line.points.reduce((best, one) => (Math.abs(one[0] - x) < Math.abs(best[0] - x) ? one : best));
-      const [cx, cy] = this.place(point);
+      const [cx, cy] = this.place(nearest(line.points, x));
       this.cross.append(draw("circle", { cx, cy, r: 4.5, fill: line.colour }));
-      line.value.textContent = four(point[1]);
     }
   }
 }
