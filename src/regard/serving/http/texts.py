@@ -49,7 +49,7 @@ class Texts:
             raise Error(400, "max_tokens: 0 leaves nothing to answer without echo", param="max_tokens")
         _check_told(given)
         base = self._base(given, model, most) | {"logprobs": given.logprobs, "echo": given.echo}
-        messages = [base | {"prompt": prompt} for prompt in given.prompts]
+        messages = [base | {"prompt": prompt, "seed": _seed(given)} for prompt in given.prompts]
         form = CompletionForm(secrets.token_hex(12), model, int(time.time()), given.logprobs is not None)
         echo = "" if not given.echo else "text" if given.logprobs is None else "logprobs"
         return self._response(request, given, messages, form, echo)
@@ -63,7 +63,8 @@ class Texts:
         most = given.max_completion_tokens or given.max_tokens or ANSWER
         turns = [message.plain() for message in given.messages]
         base = self._base(given, model, most)
-        message = base | {"logprobs": top, "echo": False, "prompt": "", "messages": turns}
+        about = {"logprobs": top, "echo": False, "prompt": "", "messages": turns}
+        message = base | about | {"seed": _seed(given)}
         form = ChatForm(secrets.token_hex(12), model, int(time.time()), given.n, top)
         return self._response(request, given, [message], form, "")
 
@@ -84,7 +85,6 @@ class Texts:
             "n": given.n,
             "max_tokens": most,
             "sampling": sampling,
-            "seed": secrets.randbits(62) if given.seed is None else given.seed,
             "stop": given.stops,
             "bias": given.logit_bias or {},
             "presence": given.presence_penalty,
@@ -142,6 +142,11 @@ def _check_told(given: CompletionRequest) -> None:
     if numbers > MOST_TOLD:
         told = f"{numbers:,} probabilities of prompts would be told, and {MOST_TOLD:,} are the most: ask for fewer"
         raise Error(400, f"logprobs: {told}, or for one continuation", param="logprobs")
+
+
+def _seed(given: Sampled) -> int:
+    """Of one prompt. Where none is given each has its own: texts of one seed share their random numbers."""
+    return secrets.randbits(62) if given.seed is None else given.seed
 
 
 def _size(message: Message) -> int:

@@ -1,0 +1,60 @@
+"""What a request becomes before the engine sees it: its messages, or a refusal in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from awaited import awaited
+
+pytest.importorskip("starlette")
+
+from starlette.requests import Request
+
+from regard.serving.http.client import EngineClient, Mailbox
+from regard.serving.http.metrics import Metrics
+from regard.serving.http.settings import Settings
+from regard.serving.http.texts import Texts
+from regard.serving.wire import Message
+
+SETTINGS = Settings({"a": Path("a")})
+
+
+class Engine(EngineClient):
+    """A client of an engine that notes what is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(SETTINGS, Metrics())
+        self.sent: list[Message] = []
+
+    def submit(self, messages: Sequence[Message]) -> tuple[Mailbox, list[int]]:
+        self.sent += messages
+        return Mailbox(), list(range(len(messages)))
+
+
+def posted(**body: Any) -> Request:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+
+    return Request({"type": "http", "headers": [], "state": {"facts": {}}}, receive)
+
+
+def sent(**body: Any) -> list[Message]:
+    """What the engine is asked for a request for completions."""
+    engine = Engine()
+    awaited(Texts(engine, SETTINGS).completions(posted(**body)))
+    return engine.sent
+
+
+def test_without_a_seed_every_prompt_has_one_of_its_own() -> None:
+    seeds = [message["seed"] for message in sent(prompt=["the cat"] * 3)]
+    assert len(set(seeds)) == 3
+
+
+def test_a_seed_that_is_given_is_that_of_every_prompt_so_that_each_is_as_it_would_be_alone() -> None:
+    assert [message["seed"] for message in sent(prompt=["the cat", "a dog"], seed=5)] == [5, 5]
+    assert [message["seed"] for message in sent(prompt="a dog", seed=5)] == [5]
