@@ -16,6 +16,7 @@ pytest.importorskip("starlette")
 from starlette.requests import Request
 
 from regard.serving.http.client import EngineClient, Mailbox
+from regard.serving.http.errors import Error
 from regard.serving.http.metrics import Metrics
 from regard.serving.http.settings import Settings
 from regard.serving.http.texts import Texts
@@ -58,3 +59,14 @@ def test_without_a_seed_every_prompt_has_one_of_its_own() -> None:
 def test_a_seed_that_is_given_is_that_of_every_prompt_so_that_each_is_as_it_would_be_alone() -> None:
     assert [message["seed"] for message in sent(prompt=["the cat", "a dog"], seed=5)] == [5, 5]
     assert [message["seed"] for message in sent(prompt="a dog", seed=5)] == [5]
+
+
+@pytest.mark.parametrize("bias", [100.5, -101, 1e39, -1e300])
+def test_a_bias_is_at_most_a_hundred(bias: float) -> None:
+    """As clients know it; one of 1e39 made logits of float32 no numbers, of which the last token was drawn."""
+    with pytest.raises(Error, match=r"logit_bias\.5: .* -?100") as found:
+        sent(prompt="the cat", logit_bias={"5": bias})
+    assert (found.value.status, found.value.param) == (400, "logit_bias")
+    assert [message["bias"] for message in sent(prompt="the cat", logit_bias={"5": 100, "6": -100})] == [
+        {"5": 100, "6": -100}
+    ]
