@@ -51,6 +51,13 @@ def sent(**body: Any) -> list[Message]:
     return engine.sent
 
 
+def refusal(**body: Any) -> Error:
+    with pytest.raises(Error) as found:
+        sent(**body)
+    assert found.value.status == 400
+    return found.value
+
+
 def test_without_a_seed_every_prompt_has_one_of_its_own() -> None:
     seeds = [message["seed"] for message in sent(prompt=["the cat"] * 3)]
     assert len(set(seeds)) == 3
@@ -70,3 +77,18 @@ def test_a_bias_is_at_most_a_hundred(bias: float) -> None:
     assert [message["bias"] for message in sent(prompt="the cat", logit_bias={"5": 100, "6": -100})] == [
         {"5": 100, "6": -100}
     ]
+
+
+def test_an_option_that_is_null_was_not_asked_for() -> None:
+    nothing = {"stream_options": {"include_usage": None}, "metadata": {"a": None}, "logit_bias": {"5": None}}
+    schema = {"enum": ["a", None], "default": None}
+    form = {"type": "json_schema", "pattern": None, "json_schema": {"schema": schema, "strict": None}}
+    (plain,) = sent(
+        prompt="the cat", seed=1, response_format={"type": "json_schema", "json_schema": {"schema": schema}}
+    )
+    assert sent(prompt="the cat", seed=1, **nothing, response_format=form) == [plain]
+
+
+def test_null_in_a_schema_is_a_value() -> None:
+    form = {"type": "json_schema", "json_schema": {"schema": {"const": None}}}
+    assert "null" in sent(prompt="", response_format=form)[0]["pattern"]

@@ -16,6 +16,10 @@ from regard.serving.http.errors import Error
 from regard.serving.http.schema import REFUSED, Asked
 
 DEEPEST = 32
+# What holds fields itself, or a list of such.
+OF_FIELDS = frozenset(
+    {"messages", "content", "stream_options", "metadata", "logit_bias", "response_format", "json_schema", "options"}
+)
 IN_TIME = 10.0  # seconds within which a body has come
 
 A = TypeVar("A", bound=Asked)
@@ -37,16 +41,19 @@ async def asked(request: Request, kind: type[A]) -> A:
 
 
 def _said(found: dict[str, Any]) -> dict[str, Any]:
-    """Without fields that are null, in it and in its turns: clients send them for what nobody chose, and hand an answer
-    back as a turn with all that it did not say.
+    """Without fields that are null, in it, its turns and its options: clients send them for what nobody chose, and hand
+    an answer back as a turn with all that it did not say. In a schema or in data null is a value like others.
 
-    >>> _said({"n": None, "messages": [{"content": "a", "refusal": None}]})
-    {'messages': [{'content': 'a'}]}
+    >>> _said({"n": None, "messages": [{"content": "a", "refusal": None}], "metadata": {"a": None}, "input": [None]})
+    {'messages': [{'content': 'a'}], 'metadata': {}, 'input': [None]}
     """
     said = {name: value for name, value in found.items() if value is not None}
-    turns = said.get("messages")
-    if isinstance(turns, list):
-        said["messages"] = [_said(turn) if isinstance(turn, dict) else turn for turn in turns]
+    for name in OF_FIELDS & said.keys():
+        value = said[name]
+        if isinstance(value, dict):
+            said[name] = _said(value)
+        elif isinstance(value, list):
+            said[name] = [_said(one) if isinstance(one, dict) else one for one in value]
     return said
 
 
