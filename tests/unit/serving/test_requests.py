@@ -92,3 +92,26 @@ def test_an_option_that_is_null_was_not_asked_for() -> None:
 def test_null_in_a_schema_is_a_value() -> None:
     form = {"type": "json_schema", "json_schema": {"schema": {"const": None}}}
     assert "null" in sent(prompt="", response_format=form)[0]["pattern"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"stop": ["a" * 201]}, "stop.0: String should have at most 200 characters"),
+        ({"stop": ["a"] * 9}, "stop: List should have at most 8 items"),
+        ({"stop": ["a", ""]}, "stop.1: String should have at least 1 character"),
+        ({"stop": 5}, "stop: Input should be a valid string"),
+        ({"prompt": []}, "prompt: List should have at least 1 item"),
+        ({"prompt": [[]]}, "prompt.0: List should have at least 1 item"),
+        ({"prompt": [-1]}, "prompt.0: Input should be greater than or equal to 0"),
+        ({"prompt": [[1], [2, -1]]}, "prompt.1.1: Input should be greater than or equal to 0"),
+        ({"prompt": [1, "a"]}, "prompt.1: Input should be a valid integer"),
+        ({"prompt": ["a", "b", 5]}, "prompt.2: Input should be a valid string"),
+        ({"prompt": {"a": 1}}, "prompt: Input should be a valid string"),
+        ({"n": 0, "stop": []}, "n: Input should be greater than or equal to 1"),
+    ],
+)
+def test_what_is_wrong_is_told_of_the_kind_that_was_given(wrong: dict[str, Any], told: str) -> None:
+    found = refusal(**wrong)
+    assert str(found).startswith(told)
+    assert found.param == told.partition(":")[0].split(".")[0]
