@@ -28,7 +28,7 @@ CONTROLS = frozenset({"left", "late", "ends"})
 
 @dataclass
 class Underway:
-    """A request that the engine works on. facts: what its line in the log says. refused: whether the engine did.
+    """A request that the engine works on. facts: what its line in the log says. left: whether its client has.
 
     Whatever it has to wait for comes into its mailbox: tokens, that the client has left, that the time is up, that the
     server ends. So an event costs one wait.
@@ -44,7 +44,7 @@ class Underway:
     begun: float = field(default_factory=time.monotonic)
     last: dict[int, float] = field(default_factory=dict)
     noted: list[Message] = field(default_factory=list)
-    refused: bool = False
+    left: bool = False
     watching: list[asyncio.Task[None] | asyncio.TimerHandle] = field(default_factory=list)
 
     def watch(self, receive: Receive) -> None:
@@ -63,13 +63,10 @@ class Underway:
             told = [message for message in self.noted if not CONTROLS & message.keys()]
             if told:
                 self.noted = [message for message in self.noted if CONTROLS & message.keys()]
-                try:
-                    return self._noted(self.choices.take(told))
-                except Error:
-                    self.refused = True
-                    raise
+                return self._noted(self.choices.take(told))
             control = self.noted.pop(0)
             if "left" in control:
+                self.left = True
                 return None
             if "ends" in control:
                 raise Error(503, "the server is ending: ask another one, or this one later", retry=10)
@@ -104,7 +101,7 @@ class Underway:
             one.cancel()
         done = self.choices.done
         self.engine.forget(self.numbers, cancel=not done)
-        if not done and not self.refused:
+        if self.left:
             self.metrics.events["cancelled"] += 1
             self.facts["cancelled"] = True
         for kind in ("prompt", "completion"):
