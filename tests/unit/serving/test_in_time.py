@@ -21,7 +21,7 @@ from regard.serving.http.metrics import Metrics
 from regard.serving.http.settings import Settings
 from regard.serving.wire import Message
 
-BEGUN = {"begun": 1, "prompt_tokens": 1, "text": "the"}
+BEGUN = {"begun": 1, "prompt_tokens": 1, "text": ""}
 SOON, NEVER = 0.05, 3600.0  # seconds
 
 

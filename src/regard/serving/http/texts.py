@@ -51,8 +51,7 @@ class Texts:
         base = self._base(given, model, most) | {"logprobs": given.logprobs, "echo": given.echo}
         messages = [base | {"prompt": prompt, "seed": _seed(given)} for prompt in given.prompts]
         form = CompletionForm(secrets.token_hex(12), model, int(time.time()), given.logprobs is not None)
-        echo = "" if not given.echo else "text" if given.logprobs is None else "logprobs"
-        return self._response(request, given, messages, form, echo)
+        return self._response(request, given, messages, form, waits=given.echo and given.logprobs is not None)
 
     async def chat(self, request: Request) -> Response:
         given = await asked(request, ChatRequest)
@@ -66,7 +65,7 @@ class Texts:
         about = {"logprobs": top, "echo": False, "prompt": "", "messages": turns}
         message = base | about | {"seed": _seed(given)}
         form = ChatForm(secrets.token_hex(12), model, int(time.time()), given.n, top)
-        return self._response(request, given, [message], form, "")
+        return self._response(request, given, [message], form)
 
     def _base(self, given: Sampled, model: str, most: int) -> Message:
         """What all prompts of a request have in common."""
@@ -92,7 +91,9 @@ class Texts:
             "pattern": pattern_of(given.response_format),
         }
 
-    def _response(self, request: Request, given: Sampled, messages: list[Message], form: Form, echo: str) -> Response:
+    def _response(
+        self, request: Request, given: Sampled, messages: list[Message], form: Form, waits: bool = False
+    ) -> Response:
         rows, nbytes = len(messages) * given.n, sum(_size(message) for message in messages)
         self._admit(rows, nbytes)
         facts = request.state.facts
@@ -100,7 +101,7 @@ class Texts:
         if self.settings.logs_prompts:
             facts["prompts"] = [message.get("messages") or message["prompt"] for message in messages]
         box, numbers = self.engine.submit(messages)
-        choices = Choices(numbers, given.n, echo)
+        choices = Choices(numbers, given.n, waits)
         under = Underway(self.engine, box, numbers, choices, form, self.settings.timeout, facts)
         with_usage = given.stream_options is not None and given.stream_options.include_usage
         answer = Stream(under, with_usage) if given.stream else Whole(under)
