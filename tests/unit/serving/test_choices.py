@@ -10,6 +10,7 @@ pytest.importorskip("starlette")
 
 from regard.serving.http.choices import Change, Choices
 from regard.serving.http.errors import Error
+from regard.serving.http.offsets import offsets_in
 from regard.serving.wire import Message
 
 
@@ -26,7 +27,7 @@ def event(number: int, text: str, finish: str | None = None, logprobs: list[Any]
 
 
 def told(token: int) -> list[Any]:
-    return [token, str(token), -1.0, []]
+    return [token, str(token), -1.0, [], str(token)]
 
 
 def test_a_prompt_stands_before_its_continuations() -> None:
@@ -46,8 +47,32 @@ def test_what_is_written_waits_for_the_probabilities_of_its_prompt() -> None:
     assert choices.take([begun(7), event(7, " and", "length", [told(2)])]) == []
     assert choices.started
     assert not choices.done
-    assert choices.take([echoed(7)]) == [Change(0, "prompt 7 and", 1, [told(7), told(2)], "length")]
+    assert choices.take([echoed(7)]) == [Change(0, "prompt 7 and", 1, [told(7), told(2)], "length", [0, 8])]
     assert choices.done
+
+
+def spelt(name: str, content: str) -> list[Any]:
+    return [0, name, -1.0, [], content.encode().decode("latin-1")]
+
+
+def test_an_offset_is_where_a_token_begins_in_the_text() -> None:
+    """With blanks that tokens bring along, an end that is no text, and a character of several tokens."""
+    tokens = [spelt("a", " a"), spelt(",", " ,"), spelt("é", "é"), spelt("sad", " sad"), spelt("<eos>", "")]
+    first, second = "é".encode().decode("latin-1")
+    tokens[2:3] = [[0, "<0xC3>", -1.0, [], first], [0, "<0xA9>", -1.0, [], second]]
+    choices = Choices([7], 1)
+    choices.take([begun(7) | {"text": ""}])
+    found = [choices.take([event(7, "", None, some)])[0].offsets for some in (tokens[:3], tokens[3:])]
+    assert found == [[1, 3, 4], [4, 6, 9]]  # in " a ,é sad"
+
+
+def test_tokens_of_a_prompt_are_found_where_they_stand_in_it() -> None:
+    prompt = "the  zebra\tsat on"
+    tokens = [spelt("the", "the"), spelt("<unk>", " <unk>"), spelt("on", " on")]
+    choices = Choices([7], 1, waits=True)
+    choices.take([begun(7) | {"text": prompt}, {"echoed": 7, "logprobs": tokens}])
+    assert choices.prompts[7].offsets[0].at == len(prompt)
+    assert offsets_in(prompt, [(one[1], one[4].encode("latin-1")) for one in tokens]) == [0, 5, prompt.index("on")]
 
 
 def test_when_time_is_up_what_is_open_ends_and_what_was_told_is_not_told_again() -> None:

@@ -7,29 +7,36 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.serving.http.errors import Error
+from regard.serving.http.offsets import Offsets, offsets_in
 from regard.serving.wire import Message
 
 # Why a text ended, in the words that clients know.
 FINISH = {"eos": "stop", "stop": "stop", "length": "length", "context": "length"}
 
-Told = list[Any]  # a token: number, text, log p, the likeliest of its place
+# A token: number, text, log p, the likeliest of its place, and what it spells, a character for each byte.
+Told = list[Any]
 
 
 @dataclass
 class Change:
-    """What came to one continuation: text, the tokens of it, and why it ended, if it did."""
+    """What came to one continuation: text, the tokens of it, and why it ended, if it did.
+
+    offsets  where the tokens that are told begin in the whole text.
+    """
 
     index: int
     text: str = ""
     tokens: int = 0
     logprobs: list[Told] = field(default_factory=list)
     finish: str | None = None
+    offsets: list[int] = field(default_factory=list)
 
     def add(self, later: Change) -> None:
         """Take what came to it later."""
         self.text += later.text
         self.tokens += later.tokens
         self.logprobs += later.logprobs
+        self.offsets += later.offsets
         self.finish = later.finish or self.finish
 
 
@@ -43,6 +50,7 @@ class Continued:
     def __init__(self, places: range, waits: bool) -> None:
         self.places, self.open = places, set(places)
         self.text = ""
+        self.offsets: list[Offsets] = []
         self.held: list[Change] | None = [] if waits else None
 
     @property
@@ -52,17 +60,22 @@ class Continued:
     def begin(self, text: str) -> list[Change]:
         """The prompt, "" where it is not part of the answer."""
         self.text = text
+        self.offsets = [Offsets(len(text)) for _ in self.places]
         return [Change(place, text) for place in self.places] if text and self.held is None else []
 
     def echo(self, logprobs: list[Told]) -> list[Change]:
         """The prompt with its probabilities before each continuation, and what these had to wait with."""
         held, self.held = self.held or [], None
-        return [*(Change(place, self.text, 0, list(logprobs)) for place in self.places), *held]
+        offsets = offsets_in(self.text, map(_spelt, logprobs))
+        before = [Change(place, self.text, 0, list(logprobs), offsets=list(offsets)) for place in self.places]
+        return [*before, *held]
 
     def go_on(self, change: Change) -> list[Change]:
         """What came to a continuation, if it may be told already."""
         if change.finish is not None:
             self.open.discard(change.index)
+        offsets = self.offsets[self.places.index(change.index)]
+        change.offsets = [offsets.next(*_spelt(told)) for told in change.logprobs]
         if self.held is None:
             return [change]
         self.held.append(change)
@@ -137,6 +150,11 @@ class Choices:
         self.completion_tokens += tokens
         finish = None if finish is None else FINISH.get(finish, finish)
         return prompt.go_on(Change(prompt.places[choice], text, tokens, logprobs, finish))
+
+
+def _spelt(told: Told) -> tuple[str, bytes]:
+    """The name of a token and its bytes."""
+    return told[1], told[4].encode("latin-1")
 
 
 def gather(found: dict[int, Change], changes: Iterable[Change]) -> None:
