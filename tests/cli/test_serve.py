@@ -111,6 +111,8 @@ def test_log_probabilities_are_those_of_score(client: Any, runs: Path) -> None:
         assert told.tokens[:-1] == list(run.score(text).token_texts)
         assert all(len(likely) >= 2 for likely in told.top_logprobs)
         assert max(told.top_logprobs[-1].values()) == told.token_logprobs[-1]
+        for token, offset in zip(told.tokens, told.text_offset, strict=True):
+            assert found.choices[0].text.startswith(token if token != "<eos>" else "", offset)
     none = client.completions.create(model="gpt", prompt=text, max_tokens=0, logprobs=0, echo=True)
     assert none.choices[0].text == text
 
@@ -154,7 +156,9 @@ def test_chat_of_a_model_with_a_template(client: Any, runs: Path) -> None:
     found = client.chat.completions.create(**asked, logprobs=True, top_logprobs=2)
     alone = regard.load(runs / "runs" / "llama").chat(messages, max_tokens=8, temperature=0.0)
     assert found.choices[0].message.content == alone
-    assert len(found.choices[0].logprobs.content[0].top_logprobs) == 2
+    content = found.choices[0].logprobs.content
+    assert len(content[0].top_logprobs) == 2
+    assert b"".join(bytes(one.bytes) for one in content).decode("utf-8", "replace") == alone
     streamed = client.chat.completions.create(**asked, stream=True)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in streamed) == alone
     with pytest.raises(openai.BadRequestError, match="no chat template"):

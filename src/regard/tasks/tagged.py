@@ -157,6 +157,9 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
         """A vector for each word."""
         whole: Any = model
         words = [_words(one) for one in texts]
+        for number, some in enumerate(words):
+            if not some:
+                raise InputError(number, "has no words, and so no vectors; leave it out")
         ids = fitted(processor.inputs(model, words), whole.max_length)
         for found in encoded(model, reader_of(model), ids):
             yield picked(found, [processor.places(words[row]) for row in found.rows])

@@ -237,6 +237,16 @@ def test_vectors_that_are_not_there_are_told(runs: Runs):
         runs["attention"].embed(["a fine film " * 200])
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\n"])
+def test_a_sentence_without_words_has_no_vectors(runs: Runs, blank: str):
+    with pytest.raises(UsageError, match="input 1 has no words"):
+        runs["tagged"].embed([blank])
+    with pytest.raises(UsageError, match="input 2 has no words"):
+        runs["tagged"].embed(["the dog", blank])
+    with pytest.raises(UsageError, match="has no words"):
+        runs["tagged"].encode(blank)
+
+
 def test_a_model_that_is_fitted_at_once_has_probabilities_and_no_vectors(tmp_path: Path):
     run = regard.train("linear", REVIEWS, out=tmp_path / "r", quiet=True)
     assert run.predict(["a fine film", "a dull film"]) == ["good", "bad"]

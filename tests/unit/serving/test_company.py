@@ -85,3 +85,17 @@ def test_nothing_is_read_for_a_request_that_was_refused() -> None:
         room.submit(asked(1, prompt=WORDS[0] + " " + WORDS[1], echo=True, bias={"99999": 1.0}))
     assert not room.echoes
     assert not room.busy
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_a_prompt_of_its_start_alone_is_told_of_though_there_is_nothing_to_read(most: int) -> None:
+    """A request that waits for the probabilities of its prompt would otherwise wait for ever."""
+    run = made("lstm")
+    room = Room("a", run, Sizes(memory=1 << 30, slots=2))
+    for number, (prompt, given) in enumerate([([run.tokenizer.start_id], 1), ("", 0)]):
+        told = room.submit(asked(number, prompt=prompt, echo=True, max_tokens=most))
+        while room.busy:
+            told += room.step()
+        (echoed,) = [message["logprobs"] for message in told if message.get("echoed") == number]
+        assert [one[2] for one in echoed] == [None] * given
+    room.close()

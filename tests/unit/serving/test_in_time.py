@@ -21,7 +21,7 @@ from regard.serving.http.metrics import Metrics
 from regard.serving.http.settings import Settings
 from regard.serving.wire import Message
 
-BEGUN = {"begun": 1, "prompt_tokens": 1, "text": "the"}
+BEGUN = {"begun": 1, "prompt_tokens": 1, "text": ""}
 SOON, NEVER = 0.05, 3600.0  # seconds
 
 
@@ -41,13 +41,19 @@ async def stays() -> Message:
     return {}
 
 
-def asked(seconds: float, then: Callable[[Underway], Awaitable[Any]]) -> Engine:
-    """Ask for one text, do something with it while its client stays, and end it; the engine of it."""
+async def leaves() -> Message:
+    return {"type": "http.disconnect"}
+
+
+def asked(
+    seconds: float, then: Callable[[Underway], Awaitable[Any]], client: Callable[[], Awaitable[Message]] = stays
+) -> Engine:
+    """Ask for one text, do something with it while its client stays or leaves, and end it; the engine of it."""
     engine = Engine()
 
     async def run() -> None:
         under = Underway(engine, Mailbox(), [1], Choices([1], 1), None, seconds, {})  # pyright: ignore[reportArgumentType]
-        under.watch(stays)
+        under.watch(client)
         try:
             async with asyncio.timeout(10):
                 await then(under)
@@ -62,13 +68,13 @@ def asked(seconds: float, then: Callable[[Underway], Awaitable[Any]]) -> Engine:
 def test_who_gets_no_slot_in_time_is_sent_away(monkeypatch: pytest.MonkeyPatch, start: float, whole: float) -> None:
     monkeypatch.setattr(answering, "STARTED_IN", start)
 
-    async def refused(under: Underway) -> None:
+    async def waits(under: Underway) -> None:
         with pytest.raises(Error, match="all slots were taken") as found:
             await under.changes()
         assert found.value.status == 503
         assert int(found.value.headers["Retry-After"]) > 0
 
-    assert asked(whole, refused).cancelled == [1]
+    assert asked(whole, waits).cancelled == [1]
 
 
 def test_who_has_begun_may_go_on_to_the_end_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,3 +91,21 @@ def test_who_has_begun_may_go_on_to_the_end_of_its_time(monkeypatch: pytest.Monk
     engine = asked(6 * SOON, cut)
     assert engine.cancelled == [1]
     assert engine.metrics.events == {"timeout": 1}
+
+
+async def refused(under: Underway) -> None:
+    with pytest.raises(Error):
+        await under.changes()
+
+
+def test_only_a_client_that_leaves_has_cancelled() -> None:
+    async def left(under: Underway) -> None:
+        assert await under.changes() is None
+
+    async def ends(under: Underway) -> None:
+        under.box.put({"ends": True})
+        await refused(under)
+
+    assert asked(NEVER, left, leaves).metrics.events == {"cancelled": 1}
+    assert asked(NEVER, ends).metrics.events == {}
+    assert asked(SOON, refused).metrics.events == {}

@@ -10,13 +10,11 @@ from regard.decoding.completion import Completion, Opened
 from regard.decoding.constraint import FormRule
 from regard.decoding.prompt_reading import PromptReading
 from regard.decoding.row import Drawn
-from regard.decoding.row_rules import Likeliest
 from regard.decoding.stop import StopFilter
 from regard.decoding.streamed_text import StreamedText
 from regard.errors import UsageError
 from regard.serving.engine.ask import Ask
-
-LEAST = -9999.0  # the logarithm of a probability of 0, which JSON has no number for
+from regard.serving.engine.spelling import Spelling
 
 Event = list[Any]
 
@@ -42,6 +40,8 @@ class Job:
         self.choices = [
             StreamedText(number, opened.tokens, opened.streamer(), StopFilter(ask.stop)) for number in range(ask.n)
         ]
+        before = opened.given if completion.continues else []
+        self.spellings = [Spelling(completion.tokenizer, before) for _ in self.choices]
         self.reading: PromptReading | None = None
         self.forms: list[FormRule] = []
         self.left = ask.n
@@ -67,7 +67,7 @@ class Job:
             found.finish = piece.finish
             # Of completions the end is told too: clients count on as many numbers as tokens, and a turn has none.
             if self.ask.logprobs is not None and (piece.finish != "eos" or self.ask.messages is None):
-                found.logprobs.append(self.told(one.token, one.log_prob, one.likeliest))
+                found.logprobs.append(self.spellings[number].told(one.token, one.log_prob, one.likeliest))
         for number, found in grown.items():
             if found.finish is not None:
                 self.left -= 1
@@ -86,21 +86,14 @@ class Job:
         likeliest = reading.likeliest or [()] * len(reading.log_probs)
         # Tokens that begin a text themselves have nothing before them that would say how probable they are.
         first = len(given) - len(reading.log_probs)
-        told: list[Any] = [[token, self._text(token), None, []] for token in given[:first]]
+        spelling = Spelling(self.completion.tokenizer)
+        told = [spelling.told(token, None, ()) for token in given[:first]]
         for token, log_prob, likely in zip(given[first:], reading.log_probs, likeliest, strict=True):
-            told.append(self.told(token, log_prob, likely))
+            told.append(spelling.told(token, log_prob, likely))
         return {"echoed": self.ask.number, "logprobs": told}
-
-    def told(self, token: int, log_prob: float, likeliest: Likeliest) -> list[Any]:
-        """A token as it is told: number, text, log p, and the likeliest ones of its place."""
-        likely = [[one, self._text(one), max(value, LEAST)] for one, value in likeliest]
-        return [token, self._text(token), max(log_prob, LEAST), likely]
 
     def _event(self, number: int, found: Grown) -> Event:
         return [self.ask.number, number, found.text, found.tokens, found.finish, found.logprobs]
-
-    def _text(self, token: int) -> str:
-        return self.completion.tokenizer.token_text(token)
 
     def _text_of(self, tokens: Sequence[int]) -> str:
         asked = self.ask.prompt

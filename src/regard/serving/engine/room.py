@@ -57,7 +57,7 @@ class Room:
         if ask.echo and not completion.continues:
             raise UsageError(f"echo: {self.name} writes from a source, no part of what it writes; leave it out")
         self.used = time.monotonic()
-        if ask.echo and ask.logprobs is not None and len(opened.tokens) > 1:
+        if ask.echo and ask.logprobs is not None:
             job.reading = PromptReading(completion.model, opened.tokens, ask.logprobs, self.sizes.chunk)
         if ask.max_tokens:
             self._enter(job)
@@ -198,7 +198,8 @@ class Room:
             return []
         job = self.echoes[0]
         assert job.reading is not None
-        job.reading.advance()
+        if not job.reading.done:  # of a start alone there is nothing to read
+            job.reading.advance()
         if not job.reading.done:
             return []
         self.echoes.popleft()

@@ -13,7 +13,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from regard.serving.http.choices import Change, Choices
+from regard.serving.http.choices import Change, Choices, gather
 from regard.serving.http.client import EngineClient, Mailbox
 from regard.serving.http.errors import JSON, Error, error_object
 from regard.serving.http.form import Form
@@ -23,12 +23,12 @@ from regard.serving.wire import Message
 STARTED_IN = 60.0  # seconds within which a request has a slot and its first token, or is handed back
 
 Facts = dict[str, Any]
-CONTROLS = frozenset({"left", "late", "ends"})
+CONTROLS = frozenset({"left", "unstarted", "late", "ends"})
 
 
 @dataclass
 class Underway:
-    """A request that the engine works on. facts: what its line in the log says. refused: whether the engine did.
+    """A request that the engine works on. facts: what its line in the log says. left: whether its client has.
 
     Whatever it has to wait for comes into its mailbox: tokens, that the client has left, that the time is up, that the
     server ends. So an event costs one wait.
@@ -44,7 +44,7 @@ class Underway:
     begun: float = field(default_factory=time.monotonic)
     last: dict[int, float] = field(default_factory=dict)
     noted: list[Message] = field(default_factory=list)
-    refused: bool = False
+    left: bool = False
     watching: list[asyncio.Task[None] | asyncio.TimerHandle] = field(default_factory=list)
 
     def watch(self, receive: Receive) -> None:
@@ -52,8 +52,8 @@ class Underway:
         loop, put = asyncio.get_running_loop(), self.box.put
         gone = asyncio.ensure_future(until_gone(receive))
         gone.add_done_callback(lambda _: put({"left": True}))
-        late = [loop.call_later(after, put, {"late": True}) for after in {STARTED_IN, self.seconds}]
-        self.watching = [gone, *late]
+        start, whole = ({"unstarted": True}, STARTED_IN), ({"late": True}, self.seconds)
+        self.watching = [gone, *(loop.call_later(after, put, message) for message, after in (start, whole))]
 
     async def changes(self) -> list[Change] | None:
         """What came next; None when nobody waits for it any more."""
@@ -63,26 +63,27 @@ class Underway:
             told = [message for message in self.noted if not CONTROLS & message.keys()]
             if told:
                 self.noted = [message for message in self.noted if CONTROLS & message.keys()]
-                try:
-                    return self._noted(self.choices.take(told))
-                except Error:
-                    self.refused = True
-                    raise
+                return self._noted(self.choices.take(told))
             control = self.noted.pop(0)
             if "left" in control:
+                self.left = True
                 return None
             if "ends" in control:
                 raise Error(503, "the server is ending: ask another one, or this one later", retry=10)
-            if time.monotonic() - self.begun >= self.seconds - 0.01 and self.last:
-                self.metrics.events["timeout"] += 1
-                self.engine.forget(self.numbers, cancel=True)  # else it would write on, in slots that others wait for
-                return self.choices.cut("timeout")
-            if not self.last:
+            if not self.choices.started:
                 raise Error(503, "all slots were taken for too long: try again later", retry=10)
+            if "late" in control:
+                return self._cut()
 
     @property
     def metrics(self) -> Metrics:
         return self.engine.metrics
+
+    def _cut(self) -> list[Change]:
+        """The end of what is not done when its time is up."""
+        self.metrics.events["timeout"] += 1
+        self.engine.forget(self.numbers, cancel=True)  # else it would write on, in slots that others wait for
+        return self.choices.cut("timeout")
 
     def _noted(self, changes: list[Change]) -> list[Change]:
         """The same; how long they took is counted."""
@@ -104,7 +105,7 @@ class Underway:
             one.cancel()
         done = self.choices.done
         self.engine.forget(self.numbers, cancel=not done)
-        if not done and not self.refused:
+        if self.left:
             self.metrics.events["cancelled"] += 1
             self.facts["cancelled"] = True
         for kind in ("prompt", "completion"):
@@ -135,8 +136,7 @@ class Whole(Response):
                 changes = await under.changes()
                 if changes is None:
                     return
-                for change in changes:
-                    Choices._merge(texts, change)
+                gather(texts, changes)
             ordered = [texts[index] for index in sorted(texts)]
             content = json.dumps(under.form.whole(ordered, under.choices.usage())).encode()
         finally:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from typing import Any, NoReturn, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect, Request
@@ -15,7 +16,15 @@ from regard.serving.guard import LARGEST
 from regard.serving.http.errors import Error
 from regard.serving.http.schema import REFUSED, Asked
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 DEEPEST = 32
+KIND = re.compile(r"constrained-\w+|list\[.*\]")  # what stands in the place of an error for one of several kinds
+# What holds fields itself, or a list of such.
+OF_FIELDS = frozenset(
+    {"messages", "content", "stream_options", "metadata", "logit_bias", "response_format", "json_schema", "options"}
+)
 IN_TIME = 10.0  # seconds within which a body has come
 
 A = TypeVar("A", bound=Asked)
@@ -37,16 +46,19 @@ async def asked(request: Request, kind: type[A]) -> A:
 
 
 def _said(found: dict[str, Any]) -> dict[str, Any]:
-    """Without fields that are null, in it and in its turns: clients send them for what nobody chose, and hand an answer
-    back as a turn with all that it did not say.
+    """Without fields that are null, in it, its turns and its options: clients send them for what nobody chose, and hand
+    an answer back as a turn with all that it did not say. In a schema or in data null is a value like others.
 
-    >>> _said({"n": None, "messages": [{"content": "a", "refusal": None}]})
-    {'messages': [{'content': 'a'}]}
+    >>> _said({"n": None, "messages": [{"content": "a", "refusal": None}], "metadata": {"a": None}, "input": [None]})
+    {'messages': [{'content': 'a'}], 'metadata': {}, 'input': [None]}
     """
     said = {name: value for name, value in found.items() if value is not None}
-    turns = said.get("messages")
-    if isinstance(turns, list):
-        said["messages"] = [_said(turn) if isinstance(turn, dict) else turn for turn in turns]
+    for name in OF_FIELDS & said.keys():
+        value = said[name]
+        if isinstance(value, dict):
+            said[name] = _said(value)
+        elif isinstance(value, list):
+            said[name] = [_said(one) if isinstance(one, dict) else one for one in value]
     return said
 
 
@@ -125,10 +137,35 @@ def _check_text(text: str) -> None:
 
 def _told(error: ValidationError, kind: type[Asked]) -> Error:
     """The first thing that is wrong, in one line."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(str(part) for part in first["loc"][:6])
+    first = _meant(error.errors(include_url=False, include_input=False, include_context=False))
     name = str(first["loc"][0]) if first["loc"] else None
     if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
         hint = nearest(str(name), kind.model_fields)
         return Error(400, f"unknown field {str(name)[:100]!r}{hint}", param=name, code="unknown_parameter")
+    place = ".".join(str(part) for part in _place(first)[:6])
     return Error(400, f"{place[:200]}: {first['msg']}", param=name, code="invalid_value")
+
+
+def _meant(errors: list[ErrorDetails]) -> ErrorDetails:
+    """The first error. Where several kinds of values may stand, every kind has errors of its own: the one that was
+    meant is that which was followed furthest, and of equal ones one that is no matter of the kind.
+    """
+    first = errors[0]
+    start = next((at for at, part in enumerate(first["loc"]) if KIND.fullmatch(str(part))), None)
+    if start is None:
+        return first
+    of_kinds: dict[tuple[Any, ...], ErrorDetails] = {}
+    for one in errors:
+        if one["loc"][:start] == first["loc"][:start]:
+            of_kinds.setdefault(tuple(part for part in one["loc"][start:] if KIND.fullmatch(str(part))), one)
+    return max(of_kinds.values(), key=_followed)
+
+
+def _followed(error: ErrorDetails) -> tuple[list[int], bool]:
+    """How far a value was followed before the error, by numbers in lists; and whether it was of the right kind."""
+    return [part if isinstance(part, int) else 0 for part in _place(error)], not error["type"].endswith("_type")
+
+
+def _place(error: ErrorDetails) -> list[int | str]:
+    """Where it is in what was posted."""
+    return [part for part in error["loc"] if not KIND.fullmatch(str(part))]

@@ -28,7 +28,6 @@ class CompletionForm:
     def __init__(self, name: str, model: str, created: int, wants_logprobs: bool) -> None:
         self.base: Json = {"id": f"cmpl-{name}", "object": "text_completion", "created": created, "model": model}
         self.wants_logprobs = wants_logprobs
-        self.offsets: dict[int, int] = {}
 
     def head(self) -> list[Json]:
         return []
@@ -47,17 +46,12 @@ class CompletionForm:
         return {"index": change.index, "text": change.text, "logprobs": told, "finish_reason": change.finish}
 
     def _logprobs(self, change: Change) -> Json:
-        """Tokens side by side; an offset is where a token begins in the text that all of them spell."""
-        at, offsets = self.offsets.get(change.index, 0), []
-        for told in change.logprobs:
-            offsets.append(at)
-            at += len(told[1])
-        self.offsets[change.index] = at
+        """Tokens side by side; an offset is where a token begins in the text."""
         return {
             "tokens": [told[1] for told in change.logprobs],
             "token_logprobs": [told[2] for told in change.logprobs],
             "top_logprobs": [_likeliest(told) for told in change.logprobs],
-            "text_offset": offsets,
+            "text_offset": change.offsets,
         }
 
 
@@ -66,7 +60,7 @@ def _likeliest(told: Told) -> dict[str, float] | None:
     if told[2] is None:
         return None
     found: dict[str, float] = {}
-    pairs: list[tuple[str, float]] = [(told[1], told[2]), *((text, log_prob) for _, text, log_prob in told[3])]
+    pairs: list[tuple[str, float]] = [(told[1], told[2]), *((text, log_prob) for _, text, log_prob, _ in told[3])]
     for text, log_prob in pairs:
         found[text] = max(log_prob, found.get(text, log_prob))
     return found
@@ -110,11 +104,13 @@ class ChatForm:
     def _logprobs(self, change: Change) -> Json | None:
         if self.top is None:
             return None
-        return {"content": [_entry(told[1], told[2]) | self._top(told) for told in change.logprobs], "refusal": None}
+        content = [_entry(told[1], told[2], told[4]) | self._top(told) for told in change.logprobs]
+        return {"content": content, "refusal": None}
 
     def _top(self, told: Told) -> Json:
-        return {"top_logprobs": [_entry(text, log_prob) for _, text, log_prob in told[3]]}
+        return {"top_logprobs": [_entry(*likely) for _, *likely in told[3]]}
 
 
-def _entry(text: str, log_prob: float) -> Json:
-    return {"token": text, "logprob": log_prob, "bytes": list(text.encode())}
+def _entry(text: str, log_prob: float, spelt: str) -> Json:
+    """spelt: a character for each byte. Those of all tokens are the text."""
+    return {"token": text, "logprob": log_prob, "bytes": list(spelt.encode("latin-1"))}

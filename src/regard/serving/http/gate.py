@@ -22,6 +22,7 @@ from regard.serving.http.settings import Settings
 
 OPEN = frozenset({"/health", "/health/live", "/health/ready"})  # asked by machines that have no key
 PAGES = frozenset({"/", "/docs", "/openapi.json", "/favicon.ico"})  # and these say nothing of runs
+COUNTED = ("/v1/", "/api/")  # what a model answers
 MOST_BUCKETS = 4096
 
 
@@ -89,7 +90,9 @@ class Gate:
             facts["client"] = self._check(scope)
         except Refused as error:
             told = error if isinstance(error, Error) else Error(error.status, str(error))
-            await Response(told.body(), told.status, told.headers, media_type=JSON)(scope, receive, send)
+            # The lab's page knows a refusal as a line.
+            body = json.dumps({"error": str(told)}) if scope["path"].startswith("/api/") else told.body()
+            await Response(body, told.status, told.headers, media_type=JSON)(scope, receive, send)
             return
         try:
             await self.app(scope, receive, send)
@@ -109,7 +112,7 @@ class Gate:
         if path in OPEN:
             return "health"
         who = self._key(headers) if self.settings.keys and path not in PAGES and not path.startswith("/web/") else ""
-        if path.startswith("/v1/") and scope["method"] == "POST":
+        if path.startswith(COUNTED) and scope["method"] == "POST":
             self.rates.check(who or address, time.monotonic())
         return who
 

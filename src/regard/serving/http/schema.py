@@ -18,6 +18,7 @@ Tokens = Annotated[list[Token], Field(min_length=1, max_length=1 << 17)]
 Prompt = Text | Tokens
 Stop = Annotated[str, Field(min_length=1, max_length=LONGEST_STOP)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
+Bias = Annotated[Real, Field(ge=-100, le=100)]  # a larger one overflows beside logits in float32
 
 
 class Asked(BaseModel):
@@ -78,7 +79,7 @@ class Sampled(Asked):
     stop: Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None = None
     presence_penalty: Annotated[Real, Field(ge=-2, le=2)] = 0.0
     frequency_penalty: Annotated[Real, Field(ge=-2, le=2)] = 0.0
-    logit_bias: Annotated[dict[TokenName, Real], Field(max_length=1024)] | None = None
+    logit_bias: Annotated[dict[TokenName, Bias], Field(max_length=1024)] | None = None
     response_format: ResponseFormat | None = None
     service_tier: Literal["auto", "default"] | None = None
 

@@ -49,10 +49,9 @@ class Texts:
             raise Error(400, "max_tokens: 0 leaves nothing to answer without echo", param="max_tokens")
         _check_told(given)
         base = self._base(given, model, most) | {"logprobs": given.logprobs, "echo": given.echo}
-        messages = [base | {"prompt": prompt} for prompt in given.prompts]
+        messages = [base | {"prompt": prompt, "seed": _seed(given)} for prompt in given.prompts]
         form = CompletionForm(secrets.token_hex(12), model, int(time.time()), given.logprobs is not None)
-        echo = "" if not given.echo else "text" if given.logprobs is None else "logprobs"
-        return self._response(request, given, messages, form, echo)
+        return self._response(request, given, messages, form, waits=given.echo and given.logprobs is not None)
 
     async def chat(self, request: Request) -> Response:
         given = await asked(request, ChatRequest)
@@ -63,9 +62,10 @@ class Texts:
         most = given.max_completion_tokens or given.max_tokens or ANSWER
         turns = [message.plain() for message in given.messages]
         base = self._base(given, model, most)
-        message = base | {"logprobs": top, "echo": False, "prompt": "", "messages": turns}
+        about = {"logprobs": top, "echo": False, "prompt": "", "messages": turns}
+        message = base | about | {"seed": _seed(given)}
         form = ChatForm(secrets.token_hex(12), model, int(time.time()), given.n, top)
-        return self._response(request, given, [message], form, "")
+        return self._response(request, given, [message], form)
 
     def _base(self, given: Sampled, model: str, most: int) -> Message:
         """What all prompts of a request have in common."""
@@ -84,7 +84,6 @@ class Texts:
             "n": given.n,
             "max_tokens": most,
             "sampling": sampling,
-            "seed": secrets.randbits(62) if given.seed is None else given.seed,
             "stop": given.stops,
             "bias": given.logit_bias or {},
             "presence": given.presence_penalty,
@@ -92,7 +91,9 @@ class Texts:
             "pattern": pattern_of(given.response_format),
         }
 
-    def _response(self, request: Request, given: Sampled, messages: list[Message], form: Form, echo: str) -> Response:
+    def _response(
+        self, request: Request, given: Sampled, messages: list[Message], form: Form, waits: bool = False
+    ) -> Response:
         rows, nbytes = len(messages) * given.n, sum(_size(message) for message in messages)
         self._admit(rows, nbytes)
         facts = request.state.facts
@@ -100,7 +101,7 @@ class Texts:
         if self.settings.logs_prompts:
             facts["prompts"] = [message.get("messages") or message["prompt"] for message in messages]
         box, numbers = self.engine.submit(messages)
-        choices = Choices(numbers, given.n, echo)
+        choices = Choices(numbers, given.n, waits)
         under = Underway(self.engine, box, numbers, choices, form, self.settings.timeout, facts)
         with_usage = given.stream_options is not None and given.stream_options.include_usage
         answer = Stream(under, with_usage) if given.stream else Whole(under)
@@ -142,6 +143,11 @@ def _check_told(given: CompletionRequest) -> None:
     if numbers > MOST_TOLD:
         told = f"{numbers:,} probabilities of prompts would be told, and {MOST_TOLD:,} are the most: ask for fewer"
         raise Error(400, f"logprobs: {told}, or for one continuation", param="logprobs")
+
+
+def _seed(given: Sampled) -> int:
+    """Of one prompt. Where none is given each has its own: texts of one seed share their random numbers."""
+    return secrets.randbits(62) if given.seed is None else given.seed
 
 
 def _size(message: Message) -> int:
