@@ -82,8 +82,9 @@ def recurrent(vocab_size: int, layer: Recurrent, to: Assembly) -> LanguageModelC
         norm(last),
         tied=to.tied,
         head_bias=True,
-        # The rows of a shared table are also the head's: of size 1 they would start with huge logits.
-        embedding_std=0.05 if to.tied else None,
+        # Rows of size 1 take long to turn, and as those of a tied head they would begin with huge logits. Layers without
+        # norms before them begin sooner with them.
+        embedding_std=None if bare and not to.tied else 0.05,
     )
 
 
