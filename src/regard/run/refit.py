@@ -22,7 +22,7 @@ from regard.run.dataset import start_of
 from regard.storage import disk, tensors
 from regard.tasks.verbs import Refits
 from regard.training import settings as train_settings
-from regard.training.before_refit import BEFORE_REFIT, holds, kept_before, put_back
+from regard.training.before_refit import BEFORE_REFIT, holds, put_back
 from regard.training.run_folder import WEIGHTS, claim
 
 if TYPE_CHECKING:
@@ -39,17 +39,16 @@ def refit(run: Run, settings: Settings, display: Display) -> None:
         return
     wanted = is_wanted(settings)
     if run.is_refit:
-        before = kept_before(run.path)
-        if wanted and not holds(run.model, before):
+        if wanted and not holds(run.model, run.before):
             return  # one that had nothing left to do
-        put_back(run.model, before)
+        put_back(run.model, run.before)
     if wanted:
         _learn(run, settings, display)
     elif run.is_refit:
         with claim(run.path) as folder:
             folder.publish(_weights(run.model), without=[BEFORE_REFIT])
             disk.discard(run.path / BEFORE_REFIT)
-        run.is_refit = False
+        run.before = {}
 
 
 def is_wanted(settings: Settings) -> bool:
@@ -74,7 +73,7 @@ def _learn(run: Run, settings: Settings, display: Display) -> None:
         # In this order: with the first file alone the run is what it was.
         folder.publish({BEFORE_REFIT: tensors.chunks(before)})
         folder.publish(_weights(run.model))
-    run.is_refit = True
+    run.before = before
 
 
 def _solved_again(run: Run, settings: Settings, display: Display) -> dict[str, Tensor]:

@@ -42,7 +42,7 @@ from regard.tasks import saved_task
 from regard.tasks.processor import PROCESSOR
 from regard.tasks.verbs import Answer, Classifies, Generates, Report, Scores
 from regard.training import run_folder
-from regard.training.before_refit import is_refit
+from regard.training.before_refit import kept_before
 from regard.training.saved_model import saved_model
 from regard.training.settings import from_dict as settings_from_dict
 
@@ -241,5 +241,5 @@ def load_folder(where: Path, *, device: str = "auto", processor: Processor | Non
     model = saved.with_weights(weights)
     move(model, device_named(device))
     run = Run(where, config, task, model.eval(), own)
-    run.is_refit = is_refit(where)
+    run.before = kept_before(where)  # now: what a folder holds later may be of another training
     return run

@@ -60,8 +60,9 @@ class Trained(Protocol):
     model: nn.Module
     processor: Any
     dataset: Dataset[Any] | None
-    is_refit: bool
 
+    @property
+    def is_refit(self) -> bool: ...
     @property
     def device(self) -> torch.device: ...
     @property
@@ -69,6 +70,7 @@ class Trained(Protocol):
     @property
     def seed(self) -> int: ...
     def held_out(self, part: str) -> Any: ...
+    def before_refit(self) -> Self: ...
 
 
 class Task(DataKind, Generic[C]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,22 @@ def test_it_is_kept_checked_and_answers_the_same_when_it_is_loaded(runs: dict[bo
     assert all(torch.equal(before[name], plain[name]) for name in before)
 
 
+def test_a_run_in_memory_tells_the_same_whatever_becomes_of_its_folder(
+    table: Path, runs: dict[bool, Any], tmp_path: Path
+):
+    expected, path = runs[False].evaluate().to_dict(), tmp_path / "run"
+    made = trained(table, path)
+    loaded = regard.load(path)
+    regard.train(out=path, resume=True, refit=False, quiet=True)
+    assert [run.evaluate().to_dict() for run in (made, loaded)] == [expected, expected]
+    shutil.rmtree(path)
+    assert [run.evaluate().to_dict() for run in (made, loaded)] == [expected, expected]
+    judge = made.before_refit()
+    assert made.is_refit
+    assert not judge.is_refit
+    assert judge.before_refit() is judge
+
+
 def test_a_training_that_goes_on_does_as_if_it_had_not_been(table: Path, runs: dict[bool, Any], tmp_path: Path):
     for on, run in runs.items():
         run.save(tmp_path / str(on))
@@ -199,7 +216,7 @@ def test_the_end_of_a_training_says_so_in_one_line(table: Path, tmp_path: Path):
     changes = {"data.path": str(table), "data.valid": "hash:0.3", "model.size": "tiny", "train.budget": "4steps"}
     job = plan(recipe=None, changes={key: Origin(value, "test") for key, value in changes.items()}, out=tmp_path / "r")
     run, result = train_run(job)
-    outcome = run.task.outcome(run.before_refit(), result)
+    outcome = run.task.outcome(run, result)
     (line,) = (line for line in outcome.lines if "refit" in line)
     count = len(run.held_out("valid"))
     assert f"has now learnt the {count} held-out texts too" in line
