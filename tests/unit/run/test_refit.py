@@ -156,6 +156,24 @@ def test_it_can_be_taken_back_and_a_run_that_has_ended_is_left_as_it_is(runs: di
     assert again.answers(ASKED) == regard.load(tmp_path / "run").answers(ASKED) == runs[False].answers(ASKED)
 
 
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_what_is_said_of_a_run_that_has_ended_holds_when_it_goes_on(
+    table: Path, tmp_path: Path, ensemble: int, capsys: pytest.CaptureFixture[str]
+):
+    trained(table, tmp_path / "run", ensemble=ensemble, budget="4steps")
+    again = regard.train(out=tmp_path / "run", resume=True, refit=False)
+    told = capsys.readouterr().err
+    assert "nothing was changed" not in told
+    assert "train.refit=false: the run answers again by what has not learnt the held-out part" in told
+    assert again.config == regard.load(tmp_path / "run").config
+    assert again.config["train"]["refit"] is False
+    assert again.config["origins"]["train.refit"] == "argument"
+    assert set(verify_run(tmp_path / "run").values()) == {"ok"}
+    assert not regard.train(out=tmp_path / "run", resume=True, budget="8steps", quiet=True).is_refit
+    assert regard.train(out=tmp_path / "run", resume=True, refit=True, quiet=True).is_refit
+    assert regard.load(tmp_path / "run").config["train"]["refit"] is True
+
+
 def test_one_that_was_killed_between_its_two_files_tells_the_same_and_is_made_whole(
     runs: dict[bool, Any], tmp_path: Path
 ):
