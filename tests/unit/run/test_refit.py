@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import torch
 
 import regard
+from regard.cli.main import main
 from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, Nobody
 from regard.core.model import logits_of
@@ -103,8 +105,39 @@ def test_nothing_that_is_told_of_the_held_out_part_has_met_it(runs: dict[bool, A
     assert not np.allclose(with_it.predict_proba(held_out), without.predict_proba(held_out), atol=1e-3)
     file = tmp_path / "held_out.tsv"
     file.write_text("".join(f"{one.label}\t{one.text}\n" for one in with_it.dataset.examples))
-    of_file = [run.evaluate(file).to_dict()["loss"] for run in (with_it, without)]
-    assert of_file[0] < of_file[1], "texts that are given are answered by what was learnt"
+    with pytest.warns(UserWarning, match="this is the held-out part: told by the run as it was before"):
+        assert with_it.evaluate(file).to_dict() == without.evaluate(file).to_dict()
+    pairs = [(one.label, one.text) for one in with_it.dataset.examples]
+    with pytest.warns(UserWarning, match="as it was before"):
+        assert regard.load(with_it.path).evaluate(pairs, limit=9).to_dict() == without.evaluate(limit=9).to_dict()
+
+
+def test_examples_of_which_some_were_held_out_are_told_with_how_many(runs: dict[bool, Any], table: Path):
+    run, told = runs[True], list[str]()
+    held = {one.text for one in run.dataset.examples}
+    count = sum(line.split("\t")[1] in held for line in table.read_text().splitlines())
+    run.evaluate(table, tell=told.append)
+    assert told == [f"{count:,} of the 500 were held out here and have been learnt since (train.refit)"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.evaluate([("good", "nobody has seen this film")])
+        runs[False].evaluate(table)
+
+
+def test_the_command_judges_a_file_of_ones_own_by_what_has_not_learnt_it(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    lines = table.read_text().splitlines()
+    for name, part in (("train", lines[:400]), ("valid", lines[400:])):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(part) + "\n")
+    valid, out = str(tmp_path / "valid.tsv"), str(tmp_path / "run")
+    trained(tmp_path / "train.tsv", tmp_path / "run", valid=valid, refit=True)
+    told = []
+    for words in (["evaluate", out], ["evaluate", out, valid]):
+        assert main(words) == 0
+        told.append(capsys.readouterr())
+        assert "as it was before it learnt that too (train.refit)" in told[-1].err
+    assert told[0].out == told[1].out
 
 
 def test_it_is_kept_checked_and_answers_the_same_when_it_is_loaded(runs: dict[bool, Any]):
