@@ -271,6 +271,8 @@ def test_the_end_of_a_training_says_so_in_one_line(table: Path, tmp_path: Path):
     (line,) = (line for line in outcome.lines if "refit" in line)
     count = len(run.held_out("valid"))
     assert f"has now learnt the {count} held-out texts too" in line
+    assert "so answers what is asked from here on" in line, "the command below may answer otherwise than the sample"
+    assert outcome.facts["sample"] == run.task.sample(run.before_refit().model, run.dataset)
     assert outcome.facts["refit"] == count
     assert outcome.facts["scores"]["accuracy"] == run.evaluate().scores["accuracy"]
 
