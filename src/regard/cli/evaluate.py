@@ -42,13 +42,15 @@ def evaluate(
     from regard.run.live import progress_on
     from regard.run.run import load
 
-    screen = common.screen
+    screen, notes = common.screen, list[str]()
     with telling(lambda: "nothing was written"):
         loaded = load(run, device=common.device or "auto")
         with progress_on(sys.stderr, f"evaluate {run}", quiet=common.quiet):
-            report = loaded.evaluate(data, limit=limit, weights=weights, every=every).to_dict()
+            report = loaded.evaluate(data, limit=limit, weights=weights, every=every, tell=notes.append).to_dict()
     if data is None and loaded.is_refit:
-        screen.note("the held-out part is told by the run as it was before it learnt that too (train.refit)")
+        notes.append("the held-out part is told by the run as it was before it learnt that too (train.refit)")
+    for note in notes:
+        screen.note(note)
     screen.object(report)
     recall, change = report.pop("recall", {}), report.pop("change", {})
     tables = {name: report.pop(name) for name in list(report) if isinstance(report[name], list)}

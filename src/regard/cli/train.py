@@ -195,7 +195,7 @@ def _launched(words: list[str], job: Job, devices: int | None, screen: Screen) -
 
 def show_card(screen: Screen, run: Run, result: Result) -> None:
     """Print what was learnt and what to do next, the numbers alone for a program, or only where the run is."""
-    outcome = run.task.outcome(run.before_refit(), result)
+    outcome = run.task.outcome(run, result)
     screen.object(outcome.facts | {"understood": run.config.get("understood", {}), "next": outcome.next})
     if screen.quiet:
         screen.line(outcome.facts["run"])

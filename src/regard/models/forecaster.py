@@ -46,6 +46,7 @@ from regard.layers.quantile_head import PairedQuantileHead, QuantileHead
 from regard.mixers.attention import AttentionConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_stack import EncoderStack
+from regard.models.forecaster_spans import FAR, patch_size, second_level
 from regard.models.horizon_stack import attentive, recurrent
 from regard.models.lear import LearConfig
 from regard.models.linear_forecaster import MOST_COLUMNS
@@ -53,7 +54,6 @@ from regard.models.point_forecaster import QUANTILES
 from regard.models.whole_days import WholeDays, is_enough, seasons
 
 LAGS = (1, 2, 3, 7)  # seasons back: of days the last three, and the same weekday
-FEW_SEASONS, FEW_PATCHES = 5, 64
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ def forecaster(
     input_dropout: float = 0.0,
     level: int = 7,
     linear: int = 7,
-    far: int = 28,
+    far: int = FAR,
     asinh: bool = True,
 ) -> ForecasterConfig:
     """What is known ahead and what was the same hour of days before, corrected by a net that has read the past.
@@ -270,8 +270,8 @@ def forecaster(
     )
     given: dict[str, Any] = {"n_known": spec.n_known, "horizon": spec.horizon, "season": season, "lags": lags}
     given |= {"dropout": input_dropout, "n_past": spec.n_past, "n_static": spec.n_static}
-    far = min(far, spec.history // season)
-    given |= {"level": level, "linear": linear, "far": far if far > max(level, linear) else 0, "asinh": asinh}
+    far = second_level(far, max(level, linear), season, spec.history)
+    given |= {"level": level, "linear": linear, "far": far, "asinh": asinh}
     norm = NormConfig(d_model)
     mlp = MlpConfig(d_model, 2 * d_model)
     if form == "decoder_only":
@@ -281,7 +281,7 @@ def forecaster(
     reader = EncoderStack(encoder, d_model, n_layers, n_heads, dropout)
     layers = reader.layers()
     places = PositionConfig(d_model, "sinusoidal") if layers.position is not None else None
-    numbers = NumbersConfig(spec.n_channels, d_model, patch or _patch(season, spec.history), places, input_dropout)
+    numbers = NumbersConfig(spec.n_channels, d_model, patch or patch_size(season, spec.history), places, input_dropout)
     read = EncoderConfig(numbers, layers.stack, layers.norm)
     stack = attentive(d_model, n_layers, n_heads, dropout) if decoder == "transformer" else recurrent(d_model)
     return _solvable(ForecasterConfig(read, stack, d_model, **given))
@@ -291,10 +291,3 @@ def _solvable(config: ForecasterConfig) -> ForecasterConfig:
     """Without a second forecast where it would see more columns than can be solved for."""
     too_many = bool(config.lears) and seasons(config.lears[0]).n_columns > MOST_COLUMNS
     return config.replace(linear=0) if too_many else config
-
-
-def _patch(season: int, history: int) -> int:
-    """Steps that are read as one: a season where the history has several, else so many that FEW_PATCHES remain."""
-    if history % season == 0 and history >= FEW_SEASONS * season:
-        return season
-    return next(size for size in range(max(1, history // FEW_PATCHES), 0, -1) if history % size == 0)

@@ -9,7 +9,8 @@ what the model with W says (`TrainedRun.before_refit`). A run that starts from t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,9 +22,10 @@ from regard.data.worlds import PREFIX
 from regard.run.dataset import start_of
 from regard.storage import disk, tensors
 from regard.tasks.verbs import Refits
+from regard.training import run_folder
 from regard.training import settings as train_settings
-from regard.training.before_refit import BEFORE_REFIT, holds, kept_before, put_back
-from regard.training.run_folder import WEIGHTS, claim
+from regard.training.before_refit import BEFORE_REFIT, holds, put_back
+from regard.training.run_folder import CONFIG, WEIGHTS, claim
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -32,29 +34,25 @@ if TYPE_CHECKING:
     from regard.run.settings import Settings
     from regard.training.display import Display
 
+REFIT = "train.refit"
+
 
 def refit(run: Run, settings: Settings, display: Display) -> None:
     """Bring a run that has just been trained, and its folder, to what `train.refit` says."""
     if not isinstance(run.task, Refits) or _goes_on_with_another(settings):
         return
-    wanted = is_wanted(settings)
-    if run.is_refit:
-        before = kept_before(run.path)
-        if wanted and not holds(run.model, before):
-            return  # one that had nothing left to do
-        put_back(run.model, before)
-    if wanted:
-        _learn(run, settings, display)
-    elif run.is_refit:
-        with claim(run.path) as folder:
-            folder.publish(_weights(run.model), without=[BEFORE_REFIT])
-            disk.discard(run.path / BEFORE_REFIT)
-        run.is_refit = False
+    match is_wanted(settings), run.is_refit:
+        case True, True if not holds(run.model, run.before):
+            pass  # one that had nothing left to do
+        case True, _:
+            _learn(run, settings, display)
+        case False, True:
+            _take_back(run, settings, display)
 
 
 def is_wanted(settings: Settings) -> bool:
     """As said; where nothing is, of data whose held-out part was split off it, and is no file or fold of somebody's."""
-    asked = settings["train.refit"]
+    asked = settings[REFIT]
     if asked != "auto":
         return bool(asked)
     return rule(str(settings["data.valid"])) is not None and not str(settings["data.path"]).startswith(PREFIX)
@@ -73,8 +71,17 @@ def _learn(run: Run, settings: Settings, display: Display) -> None:
     with claim(run.path) as folder:
         # In this order: with the first file alone the run is what it was.
         folder.publish({BEFORE_REFIT: tensors.chunks(before)})
-        folder.publish(_weights(run.model))
-    run.is_refit = True
+        folder.publish(_with_setting(run, settings) | _weights(run.model))
+    run.before = before
+
+
+def _take_back(run: Run, settings: Settings, display: Display) -> None:
+    put_back(run.model, run.before)
+    with claim(run.path) as folder:
+        folder.publish(_with_setting(run, settings) | _weights(run.model), without=[BEFORE_REFIT])
+        disk.discard(run.path / BEFORE_REFIT)
+    run.before = {}
+    display.note("train.refit=false: the run answers again by what has not learnt the held-out part")
 
 
 def _solved_again(run: Run, settings: Settings, display: Display) -> dict[str, Tensor]:
@@ -86,17 +93,28 @@ def _solved_again(run: Run, settings: Settings, display: Display) -> dict[str, T
     parts: dict[str, Any] = {name: part for name, part in run.model.named_modules() if isinstance(part, Begins)}
     if not parts:
         return {}
-    before = {name: {own: one.clone() for own, one in tensors.weights_of(part).items()} for name, part in parts.items()}
-    first = next(iter(parts))
-    problem = run.task.fitting(run.task.with_held_out(run.dataset), parts[first], training, data)
+    first = next(iter(parts.values()))
+    problem = run.task.fitting(run.task.with_held_out(run.dataset), first, training, data)
     how = FitSettings(training.seed, training.memory_bytes, class_weights=problem.class_weights)
-    parts[first].begin(problem.data, how, Noted(display.note))
-    now = tensors.weights_of(parts[first])
-    solved = {own: one for own, one in now.items() if not torch.equal(one, before[first][own])}
-    for part in parts.values():
+    again = copy.deepcopy(first)
+    again.begin(problem.data, how, Noted(display.note))
+    own, now = tensors.weights_of(first), tensors.weights_of(again)
+    solved = {name: one for name, one in now.items() if not torch.equal(one, own[name])}
+    before: dict[str, Tensor] = {}
+    for place, part in parts.items():
+        own = tensors.weights_of(part)
+        before |= {f"{place}.{name}".lstrip("."): own[name].clone() for name in solved}
         put_back(part, solved)
-    return {f"{name}.{own}".lstrip("."): before[name][own] for name in parts for own in solved}
+    return before
 
 
-def _weights(model: nn.Module) -> dict[str, Iterator[Any]]:
+def _with_setting(run: Run, settings: Settings) -> dict[str, Iterable[Any]]:
+    """config.json with what was said of it. One that had ended is otherwise left as it is, and would not have that."""
+    saved, said = run.config, settings.table[REFIT]
+    train, origins = (saved.get(section, {}) for section in ("train", "origins"))
+    run.config = saved | {"train": train | {"refit": said.value}, "origins": origins | {REFIT: said.place}}
+    return {CONFIG: run_folder.json_file(run.config)}
+
+
+def _weights(model: nn.Module) -> dict[str, Iterable[Any]]:
     return {WEIGHTS: tensors.chunks(tensors.weights_of(model), tensors.weights_metadata(model))}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -33,6 +33,7 @@ from regard.run import chat
 from regard.run.at_hand import Data, at_hand
 from regard.run.drafting import drafter_of, with_drafter
 from regard.run.inputs import inputs_of, is_one
+from regard.run.judge import judge_of, warn
 from regard.run.own_data import other_examples
 from regard.run.readers import reader_of
 from regard.run.rolling import evaluate_rolling
@@ -42,7 +43,7 @@ from regard.tasks import saved_task
 from regard.tasks.processor import PROCESSOR
 from regard.tasks.verbs import Answer, Classifies, Generates, Report, Scores
 from regard.training import run_folder
-from regard.training.before_refit import is_refit
+from regard.training.before_refit import kept_before
 from regard.training.saved_model import saved_model
 from regard.training.settings import from_dict as settings_from_dict
 
@@ -186,6 +187,7 @@ class Run(TrainedRun):
         part: str = "valid",
         weights: str | None = None,
         every: str | None = None,
+        tell: Callable[[str], None] = warn,
         **options: Any,
     ) -> Report:
         """The scores on `data`, or on what the run's own data held out: the part "valid", or the "test" set apart.
@@ -194,14 +196,19 @@ class Run(TrainedRun):
         limit    examples at most, of a text tokens.
         weights  "int8" for the scores with weights of 8 bits, and how each has changed by them.
         every    of a series: block after block of so long, such as "28d", each after the model has learnt all before.
+        tell     takes a line on `data` that the run held out once and has learnt since.
         """
         with at_hand(data, "data") as address:
             if every is not None:
                 return evaluate_rolling(self, address, every, limit, {"part": part, "weights": weights, **options})
-            judged = self.before_refit() if address is None and part == "valid" else self
-            narrow = None if weights is None else judged.with_weights(weights)
             found = self.held_out(part) if address is None else other_examples(self, address)
-            given = self.processor, self.task.limited(found, limit), self._chosen(options)
+            examples = self.task.limited(found, limit)
+            if address is None:
+                judged = self.before_refit() if part == "valid" else self
+            else:
+                judged = judge_of(self, examples, tell)
+            narrow = None if weights is None else judged.with_weights(weights)
+            given = self.processor, examples, self._chosen(options)
             report = self.task.evaluate(judged.model, *given)
             return report if narrow is None else self.task.evaluate(narrow.model, *given).since(report)
 
@@ -241,5 +248,5 @@ def load_folder(where: Path, *, device: str = "auto", processor: Processor | Non
     model = saved.with_weights(weights)
     move(model, device_named(device))
     run = Run(where, config, task, model.eval(), own)
-    run.is_refit = is_refit(where)
+    run.before = kept_before(where)  # now: what a folder holds later may be of another training
     return run

@@ -18,13 +18,14 @@ from regard.errors import UsageError
 from regard.run.at_hand import Data, at_hand
 from regard.run.calibration import calibrate
 from regard.run.dataset import begin, fitted, load_dataset, saved_processor, start_of, task_of, tell, told_smaller, work
+from regard.run.going_on import config_of
 from regard.run.live import display_for, working
 from regard.run.many import is_fitted, refuse_many, resumed, together
 from regard.run.paths import require_name
 from regard.run.plan import CONFIG, Job, plan
 from regard.run.refit import refit
 from regard.run.settings import Origin, Settings
-from regard.run.start import begin_from, model_config, refuse_lora_alone, refuse_vectors
+from regard.run.start import begin_from, refuse_lora_alone, refuse_vectors
 from regard.storage.lock import refuse_in_use
 from regard.tasks.verbs import Fits, able
 from regard.training.budget import parse
@@ -106,7 +107,7 @@ def train_run(
     with working(display):
         own = None if job.resume == "no" else saved_processor(job.settings, job.out)
         dataset = data or load_dataset(job.settings, own)
-        config = model_config(job.settings, dataset.spec)
+        config = config_of(job, dataset)
         if config.fitted:
             result = _fitted(job, task, config, dataset, training, display)
         elif training.ensemble == 1:

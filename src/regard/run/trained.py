@@ -22,7 +22,7 @@ from regard.run.picture import Picture
 from regard.run.saved import save_run
 from regard.tasks.processor import Tokenizes
 from regard.tasks.verbs import able
-from regard.training.before_refit import kept_before, put_back
+from regard.training.before_refit import put_back
 
 if TYPE_CHECKING:
     from regard.data.records import Records
@@ -44,8 +44,7 @@ class TrainedRun:
     processor  what turns inputs into the model's own and answers into a person's.
     dataset    what it was trained on, where that is at hand.
     weights    what the weights are, for people, where they are not those of its folder.
-    is_refit   whether it has learnt its held-out part too, when all was chosen by that.
-    before     what its folder keeps of before that, where the folder goes.
+    before     of one that has learnt its held-out part too, when all was chosen by that: what it was before, by name.
     """
 
     def __init__(
@@ -56,8 +55,7 @@ class TrainedRun:
         self.dataset: Dataset[Any] | None = None
         self.drafting: tuple[object, Any] | None = None
         self.weights: str | None = None
-        self.is_refit = False
-        self.before: dict[str, Tensor] | None = None
+        self.before: dict[str, Tensor] = {}
 
     def __repr__(self) -> str:
         model = self.config.get("model", {}).get("name")
@@ -109,13 +107,18 @@ class TrainedRun:
             raise UsageError(f"{self.path} was trained without a {part} part; set data.{part}, or name data")
         return found
 
+    @property
+    def is_refit(self) -> bool:
+        """Whether it has learnt its held-out part too."""
+        return bool(self.before)
+
     def before_refit(self) -> Self:
         """The run by which its own held-out part is judged: as it was before it learnt that too, or itself."""
         if not self.is_refit:
             return self
         found = copy.copy(self)
-        found.model = copy.deepcopy(self.model)
-        put_back(found.model, kept_before(self.path) if self.before is None else self.before)
+        found.model, found.before = copy.deepcopy(self.model), {}
+        put_back(found.model, self.before)
         return found
 
     @property

@@ -25,6 +25,8 @@ from regard.run.readers import reader_of
 from regard.run.settings import Settings
 from regard.storage import manifest
 from regard.storage.arrays import sha256
+from regard.studies.ledger import LATER
+from regard.tasks import saved_name, task_named
 from regard.tasks.dataset import Dataset
 from regard.tasks.processor import PROCESSOR, TOKENIZER
 from regard.training.run_folder import weights_hash
@@ -63,7 +65,7 @@ def model_hash(path: Path) -> str:
 def mark(settings: Settings, data: str) -> str:
     """A name for one training: the same only where the same numbers would come out. data: the fingerprint of it."""
     told = {
-        "settings": {key: part.value for key, part in settings.table.items() if key != TRACK},
+        "settings": {key: value for key, value in _values(settings).items() if key != TRACK},
         "data": data,
         "start": _start(settings["train.start"]),
         "device": device_named(str(settings["train.device"])).type,
@@ -71,6 +73,13 @@ def mark(settings: Settings, data: str) -> str:
         "regard": __version__,
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _values(settings: Settings) -> dict[str, Any]:
+    """All settings but those that came later and ask for nothing new: trainings from before them have the same name."""
+    meant = task_named(saved_name({"data": settings.section("data")})).of_labels
+    as_ever = {key for key, then in LATER.items() if settings[key] == then or key.partition(".")[2] not in meant}
+    return {key: part.value for key, part in settings.table.items() if key not in as_ever}
 
 
 def _start(path: str | None) -> str | None:

@@ -40,6 +40,8 @@ KEPT = "comparison.json"
 REPORT = "report.json"
 REPORTS = (REPORT, "report.html", "report.md")
 LARGEST_SIZE = 1 << 50
+# Settings that comparisons of an earlier regard say nothing of, each at what was so then.
+LATER = {"train.refit": False}
 
 
 class Entry(TypedDict):
@@ -193,7 +195,8 @@ def agreed(path: Path, asked: Mapping[str, Any], starts: Mapping[str, str], comm
     told = read_kept(path)
     if told is None:
         return common
-    here, there = json.loads(json.dumps(asked, default=str)), {**told["protocol"], **told["settings"]}
+    here = json.loads(json.dumps(asked, default=str))
+    there = {key: then for key, then in LATER.items() if key in here} | told["protocol"] | told["settings"]
     apart = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
     if apart:
         shown = "; ".join(f"{key} {there.get(key)} there and {here.get(key)} here" for key in apart[:3])

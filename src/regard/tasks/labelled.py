@@ -171,8 +171,8 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
             return plain
         count = len(run.held_out("valid"))
         told = (
-            f"refit: what is solved for has now learnt the {count:,} held-out texts too; "
-            f"what is told of them is from before that (train.refit)"
+            f"refit: what is solved for has now learnt the {count:,} held-out texts too, and so answers what is asked "
+            f"from here on; scores and samples of this training are from before that (train.refit)"
         )
         return plain.with_line(told, refit=count)
 

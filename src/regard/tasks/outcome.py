@@ -64,7 +64,7 @@ def _of_steps(run: Trained, result: Result) -> dict[str, Any]:
 
 def by_scores(task: Task[Any], run: Trained, result: Result) -> Outcome:
     """The scores on held-out examples beside the best possible ones, and a few answers."""
-    facts = _measured(task, run, result)
+    facts = _measured(task, run.before_refit(), result)
     return Outcome(facts, _lines(task, run, result, facts), _next_commands(task, run, result))
 
 

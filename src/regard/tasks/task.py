@@ -47,9 +47,10 @@ if TYPE_CHECKING:
 
 C = TypeVar("C", bound=Processor)
 FEW_AT_ONCE, MANY_AT_ONCE = 1 << 9, 1 << 14
-# Training settings that not every task has a use for, of labels and of how a long text is cut, as they are unsaid.
-OF_LABELS = {"class_weights": "none", "calibrate": True, "refit": "auto"}
-OF_SAMPLES = {"samples": "auto", "carry_state": None, "packed": False}
+# Training settings that not every task has a use for, of labels and of how a long text is cut, with the values that ask
+# for nothing: as they are unsaid, and what somebody may say who asks for none (a model, that it has no state to carry).
+OF_LABELS = {"class_weights": ("none",), "calibrate": (True,), "refit": ("auto", False)}
+OF_SAMPLES = {"samples": ("auto",), "carry_state": (None, False), "packed": (False,)}
 
 
 class Trained(Protocol):
@@ -60,8 +61,9 @@ class Trained(Protocol):
     model: nn.Module
     processor: Any
     dataset: Dataset[Any] | None
-    is_refit: bool
 
+    @property
+    def is_refit(self) -> bool: ...
     @property
     def device(self) -> torch.device: ...
     @property
@@ -69,6 +71,7 @@ class Trained(Protocol):
     @property
     def seed(self) -> int: ...
     def held_out(self, part: str) -> Any: ...
+    def before_refit(self) -> Self: ...
 
 
 class Task(DataKind, Generic[C]):
@@ -264,8 +267,6 @@ class Task(DataKind, Generic[C]):
 
     def refuse_untrained(self, settings: TrainSettings) -> None:
         """Refuse a training setting that was changed though the task has no use for it."""
-        for name, default in (OF_LABELS | OF_SAMPLES).items():
-            # A model may say of itself that no state is carried, which is so where there is none to carry.
-            unsaid = (default, False) if default is not True else (default,)
-            if name not in self.of_labels | self.of_samples and getattr(settings, name) not in unsaid:
+        for name, asks_nothing in (OF_LABELS | OF_SAMPLES).items():
+            if name not in self.of_labels | self.of_samples and getattr(settings, name) not in asks_nothing:
                 raise UsageError(f"train.{name} means nothing to the task {self.name}; leave it out")

@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 BEFORE_REFIT = "before_refit.safetensors"
 
 
-def is_refit(path: Path) -> bool:
-    """Whether a run keeps such a file."""
-    return run_folder.has(path, BEFORE_REFIT)
-
-
 def kept_before(path: Path) -> dict[str, Tensor]:
     """What a run keeps, by name; nothing of one that does not."""
-    return tensors.read(run_folder.verified(path, BEFORE_REFIT)) if is_refit(path) else {}
+    is_refit = run_folder.has(path, BEFORE_REFIT)
+    return tensors.read(run_folder.verified(path, BEFORE_REFIT)) if is_refit else {}
 
 
 def put_back(model: nn.Module, before: dict[str, Tensor]) -> None:

@@ -84,7 +84,7 @@ def _continued(session: Session, asked: Mapping[str, Any], resume: Resume) -> st
     repair(session, "auto" if resume.mode == "auto" else "last")
     done = session.reason_to_end() if run.manifest.facts.get("reason") else None
     if done is not None:
-        session.display.note(f"{_told_done(session, done)}: nothing was changed")
+        session.display.note(f"{_told_done(session, done)}: no step was made")
         return done
     if saved["train"] != asked["train"]:
         changed = {key: asked[key] for key in ("train", "origins") if key in asked}

@@ -506,14 +506,15 @@ def test_warnings_of_a_quiet_fit_are_none(capsys: pytest.CaptureFixture[str]):
     assert not calls.is_fitted_at_once("lstm")
 
 
-def test_texts_that_a_rule_holds_out_are_learnt_at_last_and_judged_from_before():
+@pytest.mark.parametrize("valid", [{}, {"valid": "hash:0.3"}], ids=["tenth", "rule"])
+def test_texts_that_are_held_out_are_learnt_at_last_and_judged_from_before(valid: dict[str, str]):
     texts = [f"number {i} was {('great', 'dull')[i % 2]}" for i in range(80)]
     labels = ["good" if i % 2 == (i % 7 > 0) else "bad" for i in range(80)]
-    told = {"valid": "hash:0.3", "threads": 1}
+    told = {**valid, "threads": 1}
     judge, plain = (
-        SequenceClassifier(model="classifier", size="tiny", budget="2steps", settings={**told, "refit": on}).fit(
-            texts, labels
-        )
+        SequenceClassifier(
+            model="classifier", size="tiny", budget="2steps", settings=told | ({} if on else {"train.refit": False})
+        ).fit(texts, labels)
         for on in (True, False)
     )
     assert judge.run_.is_refit

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import torch
 
 import regard
+from regard.cli.main import main
 from regard.core.data_spec import DataSpec
 from regard.core.fitted import FitSettings, Nobody
 from regard.core.model import logits_of
@@ -102,8 +105,39 @@ def test_nothing_that_is_told_of_the_held_out_part_has_met_it(runs: dict[bool, A
     assert not np.allclose(with_it.predict_proba(held_out), without.predict_proba(held_out), atol=1e-3)
     file = tmp_path / "held_out.tsv"
     file.write_text("".join(f"{one.label}\t{one.text}\n" for one in with_it.dataset.examples))
-    of_file = [run.evaluate(file).to_dict()["loss"] for run in (with_it, without)]
-    assert of_file[0] < of_file[1], "texts that are given are answered by what was learnt"
+    with pytest.warns(UserWarning, match="this is the held-out part: told by the run as it was before"):
+        assert with_it.evaluate(file).to_dict() == without.evaluate(file).to_dict()
+    pairs = [(one.label, one.text) for one in with_it.dataset.examples]
+    with pytest.warns(UserWarning, match="as it was before"):
+        assert regard.load(with_it.path).evaluate(pairs, limit=9).to_dict() == without.evaluate(limit=9).to_dict()
+
+
+def test_examples_of_which_some_were_held_out_are_told_with_how_many(runs: dict[bool, Any], table: Path):
+    run, told = runs[True], list[str]()
+    held = {one.text for one in run.dataset.examples}
+    count = sum(line.split("\t")[1] in held for line in table.read_text().splitlines())
+    run.evaluate(table, tell=told.append)
+    assert told == [f"{count:,} of the 500 were held out here and have been learnt since (train.refit)"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.evaluate([("good", "nobody has seen this film")])
+        runs[False].evaluate(table)
+
+
+def test_the_command_judges_a_file_of_ones_own_by_what_has_not_learnt_it(
+    table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    lines = table.read_text().splitlines()
+    for name, part in (("train", lines[:400]), ("valid", lines[400:])):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(part) + "\n")
+    valid, out = str(tmp_path / "valid.tsv"), str(tmp_path / "run")
+    trained(tmp_path / "train.tsv", tmp_path / "run", valid=valid, refit=True)
+    told = []
+    for words in (["evaluate", out], ["evaluate", out, valid]):
+        assert main(words) == 0
+        told.append(capsys.readouterr())
+        assert "as it was before it learnt that too (train.refit)" in told[-1].err
+    assert told[0].out == told[1].out
 
 
 def test_it_is_kept_checked_and_answers_the_same_when_it_is_loaded(runs: dict[bool, Any]):
@@ -115,6 +149,22 @@ def test_it_is_kept_checked_and_answers_the_same_when_it_is_loaded(runs: dict[bo
     before, plain = kept_before(run.path), tensors.read(runs[False].path / WEIGHTS)
     assert before.keys() == {"linear.weights", "linear.bias"}
     assert all(torch.equal(before[name], plain[name]) for name in before)
+
+
+def test_a_run_in_memory_tells_the_same_whatever_becomes_of_its_folder(
+    table: Path, runs: dict[bool, Any], tmp_path: Path
+):
+    expected, path = runs[False].evaluate().to_dict(), tmp_path / "run"
+    made = trained(table, path)
+    loaded = regard.load(path)
+    regard.train(out=path, resume=True, refit=False, quiet=True)
+    assert [run.evaluate().to_dict() for run in (made, loaded)] == [expected, expected]
+    shutil.rmtree(path)
+    assert [run.evaluate().to_dict() for run in (made, loaded)] == [expected, expected]
+    judge = made.before_refit()
+    assert made.is_refit
+    assert not judge.is_refit
+    assert judge.before_refit() is judge
 
 
 def test_a_training_that_goes_on_does_as_if_it_had_not_been(table: Path, runs: dict[bool, Any], tmp_path: Path):
@@ -137,6 +187,24 @@ def test_it_can_be_taken_back_and_a_run_that_has_ended_is_left_as_it_is(runs: di
     assert not again.is_refit
     assert not (tmp_path / "run" / BEFORE_REFIT).exists()
     assert again.answers(ASKED) == regard.load(tmp_path / "run").answers(ASKED) == runs[False].answers(ASKED)
+
+
+@pytest.mark.parametrize("ensemble", [1, 2])
+def test_what_is_said_of_a_run_that_has_ended_holds_when_it_goes_on(
+    table: Path, tmp_path: Path, ensemble: int, capsys: pytest.CaptureFixture[str]
+):
+    trained(table, tmp_path / "run", ensemble=ensemble, budget="4steps")
+    again = regard.train(out=tmp_path / "run", resume=True, refit=False)
+    told = capsys.readouterr().err
+    assert "nothing was changed" not in told
+    assert "train.refit=false: the run answers again by what has not learnt the held-out part" in told
+    assert again.config == regard.load(tmp_path / "run").config
+    assert again.config["train"]["refit"] is False
+    assert again.config["origins"]["train.refit"] == "argument"
+    assert set(verify_run(tmp_path / "run").values()) == {"ok"}
+    assert not regard.train(out=tmp_path / "run", resume=True, budget="8steps", quiet=True).is_refit
+    assert regard.train(out=tmp_path / "run", resume=True, refit=True, quiet=True).is_refit
+    assert regard.load(tmp_path / "run").config["train"]["refit"] is True
 
 
 def test_one_that_was_killed_between_its_two_files_tells_the_same_and_is_made_whole(
@@ -199,10 +267,12 @@ def test_the_end_of_a_training_says_so_in_one_line(table: Path, tmp_path: Path):
     changes = {"data.path": str(table), "data.valid": "hash:0.3", "model.size": "tiny", "train.budget": "4steps"}
     job = plan(recipe=None, changes={key: Origin(value, "test") for key, value in changes.items()}, out=tmp_path / "r")
     run, result = train_run(job)
-    outcome = run.task.outcome(run.before_refit(), result)
+    outcome = run.task.outcome(run, result)
     (line,) = (line for line in outcome.lines if "refit" in line)
     count = len(run.held_out("valid"))
     assert f"has now learnt the {count} held-out texts too" in line
+    assert "so answers what is asked from here on" in line, "the command below may answer otherwise than the sample"
+    assert outcome.facts["sample"] == run.task.sample(run.before_refit().model, run.dataset)
     assert outcome.facts["refit"] == count
     assert outcome.facts["scores"]["accuracy"] == run.evaluate().scores["accuracy"]
 

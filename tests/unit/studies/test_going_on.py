@@ -55,6 +55,22 @@ def test_a_changed_file_gives_its_own_result_and_nothing_is_lost(tmp_path: Path)
     assert [path.name.rpartition("-")[0] for path in (tmp_path / "c" / "earlier").iterdir()] == ["ngram"]
 
 
+def test_one_from_before_there_was_a_refit_goes_on_and_trains_nothing_again(tmp_path: Path) -> None:
+    data = tmp_path / "d.tsv"
+    data.write_text("text\tlabel\n" + "".join(f"{'fine' if i % 2 else 'dull'} film {i}\t{i % 2}\n" for i in range(90)))
+    given: dict[str, Any] = {"budget": "6steps", "seeds": 1, "out": tmp_path / "c", "board": LineBoard(None)}
+    compare(["majority", "naive_bayes"], data, **given)
+    file = tmp_path / "c" / KEPT
+    told = json.loads(file.read_text())
+    assert told["settings"].pop("train.refit") is False
+    file.write_text(json.dumps(told))
+    before = (tmp_path / "c" / ledger.STATE).read_bytes()
+    compare(["majority", "naive_bayes"], data, **given)
+    assert (tmp_path / "c" / ledger.STATE).read_bytes() == before
+    with pytest.raises(UsageError, match=r"train\.refit False there and True here"):
+        compare(["majority", "naive_bayes"], data, **given, refit=True)
+
+
 def test_a_training_that_was_cut_off_does_not_go_on_with_other_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

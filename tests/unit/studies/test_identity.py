@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -107,3 +109,23 @@ def test_the_weights_that_a_fine_tuning_begins_with_count(monkeypatch: pytest.Mo
         monkeypatch.setattr(identity, "weights_hash", lambda _, sha=sha: sha)
         found.add(mark(settings("classifier", {"start": "runs/bert"}, task="labelled"), "data"))
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(("task", "refit"), [("labelled", False), ("text", "auto"), ("text", False)])
+def test_a_setting_that_came_later_and_asks_for_nothing_new_leaves_the_mark_as_it_was(task: str, refit: Any) -> None:
+    now = settings("classifier", {"refit": refit, "device": "cpu"}, task=task)
+    told = {
+        "settings": {key: part.value for key, part in now.table.items() if key not in ("train.track", "train.refit")},
+        "data": "data",
+        "start": None,
+        "device": "cpu",
+        "format": manifest.FORMAT_VERSION,
+        "regard": identity.__version__,
+    }
+    then = hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    assert mark(now, "data") == then
+
+
+def test_a_refit_that_is_asked_for_counts() -> None:
+    found = {mark(settings("classifier", {"refit": one}, task="labelled"), "data") for one in (False, True, "auto")}
+    assert len(found) == 3

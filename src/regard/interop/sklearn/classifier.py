@@ -46,7 +46,10 @@ class SequenceClassifier(ClassifierMixin, RunEstimator):
         self.random_state, self.device, self.settings = random_state, device, settings
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from texts and their labels. Of a network a tenth is held out, to choose its best weights."""
+        """Learn from texts and their labels. Of a network a tenth is held out, to choose its best weights.
+
+        Its half that is solved for learns that tenth too when all is chosen (`train.refit`).
+        """
         texts = as_texts(X)
         labels = as_labels(y, len(texts))
         classes, numbers = np.unique(labels, return_inverse=True)
@@ -58,7 +61,9 @@ class SequenceClassifier(ClassifierMixin, RunEstimator):
         def columns(rows: np.ndarray) -> Columns:
             return {"text": words[rows].tolist(), "label": names[rows].tolist()}
 
-        told = {"text": "text", "label": "label", "missing": "empty"}
+        told: dict[str, Any] = {"text": "text", "label": "label", "missing": "empty"}
+        if judge is not None and not np.isin(judge, learn).any():
+            told["refit"] = True  # what is held out here is no file of somebody's, who would want it to stay unseen
         self._learn(columns(learn), None if judge is None else columns(judge), **told)
         self.classes_ = classes
         return self

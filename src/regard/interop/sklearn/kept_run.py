@@ -24,7 +24,6 @@ from regard.storage import manifest
 from regard.storage.disk import reported
 from regard.storage.temporary import temporary_folder
 from regard.training import run_folder
-from regard.training.before_refit import kept_before
 
 FORMAT = 1
 TEMPORARY = "regard-sklearn-"
@@ -87,7 +86,6 @@ class KeptRun:
 
 def without_folder(run: Run) -> Run:
     """A run whose folder goes, and is therefore not named by what it says."""
-    run.before = kept_before(run.path) if run.is_refit else None
     run.path = IN_MEMORY
     return run
 
