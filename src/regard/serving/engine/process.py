@@ -60,18 +60,22 @@ class EngineProcess:
     def run(self, stream: BinaryIO) -> None:
         Thread(target=self._read, args=(stream,), daemon=True).start()
         reported = 0.0
-        while True:
-            for message in self._taken(wait=not self.rooms.busy):
-                if message is None:
-                    return
-                for told in self.acts[message["do"]](message):
-                    self.outbox.send(told)
-            for told in self.rooms.step():
-                self.outbox.send(told)
+        while self.turn():
             if time.monotonic() - reported > BETWEEN:
                 reported = time.monotonic()
                 self.rooms.let_go()
                 self.outbox.send({"state": self.rooms.state(), "models": self.rooms.about()})
+
+    def turn(self) -> bool:
+        """Do what has come, and then a step of all that is underway; whether there will be another turn."""
+        for message in self._taken(wait=not self.rooms.busy):
+            if message is None:
+                return False
+            for told in self.acts[message["do"]](message):
+                self.outbox.send(told)
+        for told in self.rooms.step():
+            self.outbox.send(told)
+        return True
 
     def _taken(self, wait: bool) -> list[dict[str, Any] | None]:
         """All that has come; where there is nothing else to do, waited for a while."""
@@ -95,21 +99,20 @@ class EngineProcess:
             ask = Ask.of(message)
         except (RegardError, ValueError, TypeError) as error:
             return [refusal(message["id"], error)]
-        is_bare = (ask.messages is not None and not ask.prompt) or (ask.pattern is not None and ask.form is None)
-        if is_bare and ask.run in self.rooms.open:
+        if ask.is_ready or message.get("is_prepared"):
+            return self.rooms.submit(ask)
+        if ask.run in self.rooms.open:
             self.side.in_thread(lambda: self._prepare(message, self.rooms.open[ask.run]))
-            return []
-        if is_bare:
+        else:
             self.rooms.when_loaded(ask.run, message)
-            return []
-        return self.rooms.submit(ask)
+        return []
 
     def _prepare(self, message: dict[str, Any], room: Room) -> None:
         """What takes a while and concerns nobody else, in a thread: turns become a text, a pattern an automaton."""
         from regard.serving.engine.ask import refusal
         from regard.serving.engine.side import rendered
 
-        ready: dict[str, Any] = {}
+        ready: dict[str, Any] = {"is_prepared": True}
         try:
             if message.get("messages") is not None:
                 ready["prompt"] = rendered(room.run, message["messages"])
