@@ -8,10 +8,10 @@
         engine.cancel(request)               at any time
 
 Requests wait in a queue. A prompt is read in chunks, in a state of its own, while the rows in the slots go on; then it
-is inserted into a free slot. Rows that have ended, or are cancelled, leave. Each row has settings, limits and a random
-stream of its own: what it becomes depends on its seed and its row number alone, whatever stands beside it. How products
-round depends on their shapes, so that this is promised for one number of slots, one chunk and prompts that are read one
-by one, or `steady`.
+is inserted into a free slot. Where several are free, a few are filled before the rows in the others go on. Rows that
+have ended, or are cancelled, leave. Each row has settings, limits and a random stream of its own: what it becomes
+depends on its seed and its row number alone, whatever stands beside it. How products round depends on their shapes, so
+that this is promised for one number of slots, one chunk and prompts that are read one by one, or `steady`.
 
 A model with learned positions has a last one. When a row has filled the window, it either ends (finish "context") or
 slides: its state is rebuilt from the last half of the window. Sliding is the default, because a text should be as long
@@ -46,6 +46,9 @@ from regard.errors import UsageError
 from regard.kernels.packed import packed_weights
 
 AHEAD = 8  # tokens drawn before the host looks, where looking is waiting
+# Times that rows may come into slots before those in them go on. A step costs as much for few rows as for many, so that
+# free slots are better filled first; but who has one waits meanwhile.
+ENTRIES = 4
 DEFAULT = Sampling()
 
 
@@ -91,6 +94,7 @@ class Engine:
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.submitted = 0
+        self.entries = 0
         self.entered = False
         self._mode = ExitStack()
 
@@ -151,13 +155,19 @@ class Engine:
 
     @torch.no_grad()
     def step(self) -> list[Drawn]:
-        """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
+        """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order.
+
+        Nothing is drawn while slots are being filled, for a few prompts at most.
+        """
         self._check_entered()
         with current(self.device):
             self._leave()
+            before = self.entries
             found = self._read()
-            if not found and any(row is not None for row in self.slots.rows):
-                found = self._draw()
+            is_filling = before < self.entries < ENTRIES
+            if not is_filling and any(row is not None for row in self.slots.rows):
+                self.entries = 0
+                found += self._draw()
             return found
 
     def _check_entered(self) -> None:
@@ -213,6 +223,7 @@ class Engine:
 
     def _enter(self, rows: list[Row], state: State, chance: Chance, length: int) -> None:
         """Rows into slots, from a state that holds `length` tokens."""
+        self.entries += 1
         here = [row for row in self.slots.rows if row is not None]
         room = max(length, self._room([*here, *rows]))
         if not here and (self.compact or (len(rows) == self.width and not self.slots.rows)):
