@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.errors import RegardError, ResourceError
 from regard.run.run import Run, load
@@ -22,20 +22,29 @@ from regard.training.run_folder import WEIGHTS
 LOOKED = 1.0  # seconds between two looks at whether a folder was written anew
 
 Post = Callable[[dict[str, Any]], None]
+Stamp = tuple[int, ...]
+
+
+class Spare(NamedTuple):
+    """A model that no engine has touched, with the weights of the one in the room; and when its folder was written."""
+
+    run: Run
+    stamp: Stamp
 
 
 class Rooms:
     """paths: folders by the names of their runs. post: puts something into the engine's own inbox, from any thread.
 
-    idle  seconds after which a run that nobody asks for is let go of; the last one stays.
+    idle    seconds after which a run that nobody asks for is let go of; the last one stays.
+    stamps  of folders when they were last read, be it in vain.
     """
 
     def __init__(self, paths: Mapping[str, Path], sizes: Sizes, device: str, idle: float, post: Post) -> None:
         self.paths, self.sizes, self.device, self.idle, self.post = dict(paths), sizes, device, idle, post
         self.open: dict[str, Room] = {}
         self.retiring: list[Room] = []
-        self.spares: dict[str, Run] = {}  # models that no engine has touched, with the same weights
-        self.stamps: dict[str, tuple[int, ...]] = {}
+        self.spares: dict[str, Spare] = {}
+        self.stamps: dict[str, Stamp] = {}
         self.waiting: dict[str, list[Ask]] = {}
         self.looked: dict[str, float] = {}
         self.later: dict[str, list[Message]] = {}
@@ -81,7 +90,7 @@ class Rooms:
             self.retiring.remove(room)
         return told
 
-    def loaded(self, name: str, room: Room | None, spare: Run | None, error: BaseException | None) -> list[Message]:
+    def loaded(self, name: str, room: Room | None, spare: Spare | None, error: BaseException | None) -> list[Message]:
         """A run has come into memory, or has not; those that waited for it go on."""
         asks, later = self.waiting.pop(name, []), self.later.pop(name, [])
         if room is None or spare is None:
@@ -113,8 +122,11 @@ class Rooms:
     def twin(self, path: Path) -> Run:
         """The run of a folder as one that nobody else uses; the weights are shared where it is in memory."""
         names = [name for name, own in self.paths.items() if own == path]
-        spare = self.spares.get(names[0]) if names and self.stamps.get(names[0]) == stamp_of(path) else None
-        return load(path, device=self.device) if spare is None else twin_of(spare)
+        spare = self.spares.get(names[0]) if names else None
+        # While a new folder is being loaded the spare is still of the old one.
+        if spare is None or spare.stamp != stamp_of(path):
+            return load(path, device=self.device)
+        return twin_of(spare.run)
 
     def about(self) -> dict[str, Any]:
         return {name: room.about() for name, room in self.open.items()}
@@ -154,10 +166,10 @@ class Rooms:
         path = self.paths[name]
         room = spare = error = None
         try:
-            self.stamps[name] = stamp_of(path)
+            self.stamps[name] = stamp = stamp_of(path)
             self._check_weights(path)
             run = load(path, device=self.device)
-            spare = twin_of(run)
+            spare = Spare(twin_of(run), stamp)
             room = Room(name, run, self.sizes)
         except BaseException as found:
             error = found
