@@ -28,7 +28,7 @@ BETWEEN = 0.5  # seconds between two reports of how much there is to do
 
 
 class EngineProcess:
-    """The main loop."""
+    """The main loop. preparing: requests of which something is made before they are submitted, and still wanted."""
 
     def __init__(self, begins: Message, outbox: Outbox) -> None:
         import torch
@@ -44,12 +44,14 @@ class EngineProcess:
             importlib.import_module(module)
         self.inbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self.outbox = outbox
+        self.preparing: set[int] = set()
         paths = {name: Path(path) for name, path in begins["paths"].items()}
         sizes = Sizes(begins["memory"], begins["slots"], begins["chunk"], begins["precision"])
         self.rooms = Rooms(paths, sizes, begins["device"], begins["idle"], self.inbox.put)
         self.side = Side(RunProvider(lambda: paths, begins["device"], self.rooms.twin), outbox.send)
         self.acts: dict[str, Callable[[dict[str, Any]], list[Message]]] = {
             "submit": self._submit,
+            "prepared": self._prepared,
             "cancel": self._cancel,
             "work": self._work,
             "load": self._load,
@@ -99,31 +101,45 @@ class EngineProcess:
             ask = Ask.of(message)
         except (RegardError, ValueError, TypeError) as error:
             return [refusal(message["id"], error)]
-        if ask.is_ready or message.get("is_prepared"):
+        if ask.is_ready:
             return self.rooms.submit(ask)
-        if ask.run in self.rooms.open:
-            self.side.in_thread(lambda: self._prepare(message, self.rooms.open[ask.run]))
-        else:
-            self.rooms.when_loaded(ask.run, message)
+        self.preparing.add(ask.number)
+        self._begin_to_prepare(message)
         return []
+
+    def _begin_to_prepare(self, message: dict[str, Any]) -> None:
+        room = self.rooms.open.get(message["run"])
+        if room is None:
+            self.rooms.when_loaded(message["run"], message)
+        else:
+            self.side.in_thread(message, lambda: self._prepare(message, room), "give a smaller pattern")
 
     def _prepare(self, message: dict[str, Any], room: Room) -> None:
         """What takes a while and concerns nobody else, in a thread: turns become a text, a pattern an automaton."""
-        from regard.serving.engine.ask import refusal
         from regard.serving.engine.side import rendered
 
-        ready: dict[str, Any] = {"is_prepared": True}
-        try:
-            if message.get("messages") is not None:
-                ready["prompt"] = rendered(room.run, message["messages"])
-            if message.get("pattern") is not None:
-                ready["form"] = room.form(message["pattern"], message.get("messages") is not None)
-        except Exception as error:
-            self.outbox.send(refusal(message["id"], error, room.name, room.run.path))
-            return
-        self.inbox.put(message | ready)
+        ready: dict[str, Any] = {}
+        if message.get("messages") is not None:
+            ready["prompt"] = rendered(room.run, message["messages"])
+        if message.get("pattern") is not None:
+            ready["form"] = room.form(message["pattern"], message.get("messages") is not None)
+        self.inbox.put({"do": "prepared", "message": message, "ready": ready, "room": room})
+
+    def _prepared(self, told: dict[str, Any]) -> list[Message]:
+        """Submit a request that is ready now, unless its client has left."""
+        from regard.serving.engine.ask import Ask
+
+        message = told["message"]
+        if message["id"] not in self.preparing:
+            return []
+        if told["room"] is not self.rooms.open.get(message["run"]):
+            self._begin_to_prepare(message)  # the run was let go of or written anew, and may have other tokens
+            return []
+        self.preparing.discard(message["id"])
+        return self.rooms.submit(Ask.of(message | told["ready"]))
 
     def _cancel(self, message: dict[str, Any]) -> list[Message]:
+        self.preparing.discard(message["id"])
         self.rooms.cancel(message["id"])
         self.side.cancel(message["id"])
         return []
@@ -138,6 +154,8 @@ class EngineProcess:
 
     def _loaded(self, message: dict[str, Any]) -> list[Message]:
         found = self.rooms.loaded(message["run"], message["room"], message["spare"], message["error"])
+        for later in self.rooms.later.pop(message["run"], []):
+            found += self.acts[later["do"]](later)
         error = message["error"]
         told = str(error) if isinstance(error, RegardError) else error and f"{type(error).__name__}: {error}"
         return [{"loaded": message["run"], "error": told, "models": self.rooms.about()}, *found]

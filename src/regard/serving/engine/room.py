@@ -18,6 +18,7 @@ from regard.decoding.prompt_reading import PromptReading
 from regard.decoding.row_rules import LogitBias, RepetitionPenalty, RowRules, Rule
 from regard.errors import NumericError, TooLong, UsageError
 from regard.run.run import Run
+from regard.serving import wanted
 from regard.serving.engine.ask import LONGEST_PROMPT, Ask, refusal
 from regard.serving.engine.job import Job
 from regard.serving.engine.sizing import (
@@ -86,7 +87,7 @@ class Room:
         if completion is None:
             raise UsageError(f"{self.name} completes no text")
         end_id = (completion.of_turns if in_turns and completion.of_turns else completion).end_id
-        return self.forms.setdefault(end_id, Forms(completion.tokenizer, end_id)).form(pattern)
+        return self.forms.setdefault(end_id, Forms(completion.tokenizer, end_id)).form(pattern, wanted.check)
 
     def cancel(self, number: int) -> None:
         """Draw nothing more for a request."""

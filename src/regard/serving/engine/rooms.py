@@ -47,7 +47,7 @@ class Rooms:
         self.stamps: dict[str, Stamp] = {}
         self.waiting: dict[str, list[Ask]] = {}
         self.looked: dict[str, float] = {}
-        self.later: dict[str, list[Message]] = {}
+        self.later: dict[str, list[Message]] = {}  # what is to be done when a run is there
 
     @property
     def busy(self) -> bool:
@@ -68,7 +68,7 @@ class Rooms:
             self._load(name)
 
     def when_loaded(self, name: str, message: Message) -> None:
-        """Put a message into the inbox again when a run is there."""
+        """Keep a message until a run is there."""
         self.later.setdefault(name, []).append(message)
         self.begin(name)
 
@@ -92,23 +92,19 @@ class Rooms:
 
     def loaded(self, name: str, room: Room | None, spare: Spare | None, error: BaseException | None) -> list[Message]:
         """A run has come into memory, or has not; those that waited for it go on."""
-        asks, later = self.waiting.pop(name, []), self.later.pop(name, [])
+        asks = self.waiting.pop(name, [])
         if room is None or spare is None:
             assert error is not None
             if name in self.open:
                 return []  # the new one is no good, and the old one is still there
-            numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
-            return [refusal(number, error, name, self.paths[name]) for number in numbers]
+            return self._refused(name, asks, error)
         try:
             if name in self.open:  # a new version, for a while beside the old one
                 self.retiring.append(self.open.pop(name))
             else:
                 self._make_room(room.nbytes)
         except ResourceError as error:
-            numbers = [*(ask.number for ask in asks), *(message["id"] for message in later)]
-            return [refusal(number, error, name) for number in numbers]
-        for message in later:
-            self.post(message)
+            return self._refused(name, asks, error)
         self.open[name], self.spares[name] = room, spare
         return [message for ask in asks for message in self._submitted(room, ask)]
 
@@ -142,6 +138,11 @@ class Rooms:
             return room.submit(ask)
         except (RegardError, ValueError) as error:
             return [refusal(ask.number, error, room.name, room.run.path)]
+
+    def _refused(self, name: str, asks: list[Ask], error: BaseException) -> list[Message]:
+        """What those are told that waited for a run in vain."""
+        numbers = [*(ask.number for ask in asks), *(message["id"] for message in self.later.pop(name, []))]
+        return [refusal(number, error, name, self.paths[name]) for number in numbers]
 
     def _renew(self, name: str) -> None:
         """Begin to load a folder that was written anew; until it is there the old run answers."""
