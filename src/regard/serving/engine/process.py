@@ -48,7 +48,8 @@ class EngineProcess:
         paths = {name: Path(path) for name, path in begins["paths"].items()}
         sizes = Sizes(begins["memory"], begins["slots"], begins["chunk"], begins["precision"])
         self.rooms = Rooms(paths, sizes, begins["device"], begins["idle"], self.inbox.put)
-        self.side = Side(RunProvider(lambda: paths, begins["device"], self.rooms.twin), outbox.send)
+        provider = RunProvider(lambda: paths, begins["device"], self.rooms.twin)
+        self.side, self.rooms.pool = Side(provider, outbox.send), provider.pool
         self.acts: dict[str, Callable[[dict[str, Any]], list[Message]]] = {
             "submit": self._submit,
             "prepared": self._prepared,
@@ -56,6 +57,7 @@ class EngineProcess:
             "work": self._work,
             "load": self._load,
             "loaded": self._loaded,
+            "twin": self._lend,
             "ready": lambda message: [{"told": message["id"], "models": self.rooms.about()}],
         }
 
@@ -150,6 +152,10 @@ class EngineProcess:
 
     def _load(self, message: dict[str, Any]) -> list[Message]:
         self.rooms.begin(message["run"])
+        return []
+
+    def _lend(self, message: dict[str, Any]) -> list[Message]:
+        self.rooms.lend(message["run"], message["promise"])
         return []
 
     def _loaded(self, message: dict[str, Any]) -> list[Message]:
