@@ -56,7 +56,8 @@ class Engine:
     """Slots of static states with `submit`, `step` and `cancel`. A context: the model is in evaluation mode within it,
     and outside of it nothing is submitted or drawn.
 
-    slots     rows that step together at most. spare: rows that step beside them and are nobody's.
+    slots     how many requests have a slot at most: `n_slots`.
+    spare     rows that step beside them and are nobody's: a step computes `n_rows`, all of them.
     together  prompts that are read in one call at most.
     steady    whether prompts are always read in the same few shapes, `together` rows each, and states have room for a
               whole window: more to compute for a single text, but how products round depends little on the others.
@@ -85,7 +86,8 @@ class Engine:
         for name, value in (("slots", slots), ("together", together), ("chunk", chunk), ("ahead", ahead or 1)):
             if value < 1:
                 raise UsageError(f"an engine needs {name} of at least 1, found {value}")
-        self.model, self.most, self.width, self.device = model, slots, slots + spare, model_device(model)
+        self.model, self.device = model, model_device(model)
+        self.n_slots, self.n_rows = slots, slots + spare
         ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
         # One step at a time hands states on as they are: what a graph writes again must not be among them.
         self.arrivals = Arrivals(model, self.device, together, steady, chunk, graphs and ahead > 1)
@@ -94,14 +96,14 @@ class Engine:
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.submitted = 0
-        self.entries = 0
+        self.entries = 0  # times that rows came into slots since those in them went on
         self.entered = False
         self._mode = ExitStack()
 
     def __enter__(self) -> Self:
         self._mode.enter_context(eval_mode(self.model))
         self.entered = True
-        self._mode.enter_context(packed_weights(self.model, self.width, copies=self.packs))
+        self._mode.enter_context(packed_weights(self.model, self.n_rows, copies=self.packs))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -197,7 +199,8 @@ class Engine:
 
     def _read(self) -> list[Drawn]:
         """A chunk of the next prompts; when it was their last, their first tokens."""
-        read = self.arrivals.advance(self.waiting, self.most - sum(row is not None for row in self.slots.rows))
+        free = self.n_slots - sum(row is not None for row in self.slots.rows)
+        read = self.arrivals.advance(self.waiting, free)
         return [] if read is None else self._first(*read)
 
     def _first(self, rows: list[Row], prefill: Prefill) -> list[Drawn]:
@@ -226,11 +229,11 @@ class Engine:
         self.entries += 1
         here = [row for row in self.slots.rows if row is not None]
         room = max(length, self._room([*here, *rows]))
-        if not here and (self.compact or (len(rows) == self.width and not self.slots.rows)):
+        if not here and (self.compact or (len(rows) == self.n_rows and not self.slots.rows)):
             self.room = room
             self.slots.open(self._reserved(state), rows, chance)
             return
-        self._widen(len(here) + len(rows) if self.compact else self.width, rows, room)
+        self._widen(len(here) + len(rows) if self.compact else self.n_rows, rows, room)
         self._grow(room)
         places = [i for i, row in enumerate(self.slots.rows) if row is None][: len(rows)]
         self.slots.insert(places, rows, state, chance)

@@ -55,7 +55,7 @@ def room_of(sizes: Sizes) -> tuple[Room, Completion]:
 @pytest.mark.parametrize(("slots", "rows"), [(1, 1), (2, 4), (4, 4), (5, 8)])
 def test_rows_that_fill_up_fours_are_counted(slots: int, rows: int) -> None:
     room, completion = room_of(Sizes(slots=slots))
-    assert engine_of(completion.model, slots).width == rows
+    assert engine_of(completion.model, slots).n_rows == rows
     assert room.nbytes == bytes_of_model(room.run.model) + rows * bytes_of_row(completion)
 
 
