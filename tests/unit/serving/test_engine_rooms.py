@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -192,3 +192,18 @@ def test_a_run_that_is_asked_for_beside_the_engines_alone_stays_when_others_are_
     opened.open("b")
     opened.rooms.let_go()
     assert set(opened.rooms.open) == {"b"}
+
+
+@pytest.mark.parametrize("is_lent", [False, True])
+def test_of_a_folder_that_was_written_anew_the_old_weights_go(folders: Folders, is_lent: bool) -> None:
+    """Where a question still has them, with the next one that comes after it."""
+    opened = Opened(folders, "a")
+    gone = ref(opened.lent("a").model)
+    with opened.pool.lent(opened.paths["a"]) if is_lent else nullcontext():
+        folders.write("a")
+        opened.rooms._renew("a")
+        opened.take()
+        opened.rooms.step()
+    assert opened.lent("a").config["version"] == 2
+    gc.collect()
+    assert gone() is None
