@@ -159,15 +159,16 @@ class Engine:
     def step(self) -> list[Drawn]:
         """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order.
 
-        Nothing is drawn while slots are being filled, for a few prompts at most.
+        Where rows come into slots nothing is drawn, but for a few times at most, and then nothing is read.
         """
         self._check_entered()
         with current(self.device):
             self._leave()
+            if not self._has_rows():
+                self.entries = 0
             before = self.entries
-            found = self._read()
-            is_filling = before < self.entries < ENTRIES
-            if not is_filling and any(row is not None for row in self.slots.rows):
+            found = self._read() if before < ENTRIES else []
+            if self.entries == before and self._has_rows():
                 self.entries = 0
                 found += self._draw()
             return found
@@ -175,6 +176,9 @@ class Engine:
     def _check_entered(self) -> None:
         if not self.entered:
             raise UsageError("an engine draws within its context, where the model rests: with Engine(...) as engine")
+
+    def _has_rows(self) -> bool:
+        return any(row is not None for row in self.slots.rows)
 
     def _underway(self) -> list[Row]:
         """Rows that are being read or have a slot."""
