@@ -7,6 +7,7 @@ what has not been refused can still become a match.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,6 +19,8 @@ from regard.errors import UsageError
 
 DEAD = 0  # the state from which nothing is accepted
 MOST_PARTS, MOST_STATES = 20_000, 8_000
+
+Check = Callable[[], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +41,15 @@ class Automaton:
         return bool(self.accepts[self.after(self.start, text.encode())])
 
 
-def automaton(pattern: str) -> Automaton:
-    """The automaton of an expression."""
+def nothing() -> None:
+    """Checks nothing."""
+
+
+def automaton(pattern: str, check: Check = nothing) -> Automaton:
+    """The automaton of an expression. check: called again and again while it is made; it may raise to break off."""
     parts = _Parts()
     begin, end = parts.built(parsed(pattern))
-    return _determined(parts, begin, end)
+    return _determined(parts, begin, end, check)
 
 
 @dataclass
@@ -110,39 +117,42 @@ class _Parts:
         return end
 
 
-def _determined(parts: _Parts, begin: int, end: int) -> Automaton:
+def _determined(parts: _Parts, begin: int, end: int, check: Check) -> Automaton:
     numbers: dict[frozenset[int], int] = {frozenset(): DEAD}
     start = _closed(parts, {begin})
     numbers[start] = 1
     rows, left = [np.zeros(256, np.int16), np.zeros(256, np.int16)], [start]
+    before: list[list[int]] = [[], []]
     while left:
         states = left.pop()
-        row = rows[numbers[states]]
+        number = numbers[states]
+        row = rows[number]
         for low, high, after in _moves(parts, states):
+            check()
             if after not in numbers:
                 if len(numbers) > MOST_STATES:
                     raise UsageError("the pattern is too large: use fewer or smaller repetitions")
                 numbers[after] = len(rows)
                 rows.append(np.zeros(256, np.int16))
+                before.append([])
                 left.append(after)
             row[low : high + 1] = numbers[after]
+            before[numbers[after]].append(number)
     table = np.stack(rows)
     accepts = np.zeros(len(rows), bool)
     for states, number in numbers.items():
         accepts[number] = end in states
-    return Automaton(_trimmed(table, accepts), accepts)
+    return Automaton(np.where(_alive(accepts, before)[table], table, np.int16(DEAD)), accepts)
 
 
-def _moves(parts: _Parts, states: frozenset[int]) -> list[tuple[int, int, frozenset[int]]]:
+def _moves(parts: _Parts, states: frozenset[int]) -> Iterator[tuple[int, int, frozenset[int]]]:
     """Ranges of bytes that lead to one set of states, and that set."""
     reads = [move for state in states for move in parts.reads[state]]
     cuts = sorted({low for low, _, _ in reads} | {high + 1 for _, high, _ in reads})
-    found = []
     for low, after in pairwise(cuts):
         reached = {to for first, last, to in reads if first <= low <= last}
         if reached:
-            found.append((low, after - 1, _closed(parts, reached)))
-    return found
+            yield low, after - 1, _closed(parts, reached)
 
 
 def _closed(parts: _Parts, states: set[int]) -> frozenset[int]:
@@ -156,12 +166,13 @@ def _closed(parts: _Parts, states: set[int]) -> frozenset[int]:
     return frozenset(seen)
 
 
-def _trimmed(table: np.ndarray, accepts: np.ndarray) -> np.ndarray:
-    """The table with every way that leads to no match leading nowhere."""
+def _alive(accepts: np.ndarray, before: list[list[int]]) -> np.ndarray:
+    """The states from which a match can be reached. before: of each state, those that lead to it."""
     alive = accepts.copy()
-    while True:
-        more = alive | alive[table].any(1)
-        more[DEAD] = False
-        if (more == alive).all():
-            return np.where(alive[table], table, np.int16(DEAD))
-        alive = more
+    left = np.flatnonzero(accepts).tolist()
+    while left:
+        for state in before[left.pop()]:
+            if not alive[state]:
+                alive[state] = True
+                left.append(state)
+    return alive

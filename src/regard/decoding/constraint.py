@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.decoding.automaton import DEAD, Automaton, automaton
+from regard.decoding.automaton import DEAD, Automaton, Check, automaton, nothing
 from regard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -133,11 +133,12 @@ class Forms:
         self.kept: OrderedDict[str, Form] = OrderedDict()
         self.lock = Lock()
 
-    def form(self, pattern: str) -> Form:
+    def form(self, pattern: str, check: Check = nothing) -> Form:
+        """check: called again and again while an automaton is made; it may raise to break that off."""
         with self.lock:
             found = self.kept.get(pattern)
         if found is None:
-            found = Form(automaton(pattern), self.tokens)
+            found = Form(automaton(pattern, check), self.tokens)
         with self.lock:
             self.kept[pattern] = found
             self.kept.move_to_end(pattern)

@@ -8,10 +8,10 @@
         engine.cancel(request)               at any time
 
 Requests wait in a queue. A prompt is read in chunks, in a state of its own, while the rows in the slots go on; then it
-is inserted into a free slot. Rows that have ended, or are cancelled, leave. Each row has settings, limits and a random
-stream of its own: what it becomes depends on its seed and its row number alone, whatever stands beside it. How products
-round depends on their shapes, so that this is promised for one number of slots, one chunk and prompts that are read one
-by one, or `steady`.
+is inserted into a free slot. Where several are free, a few are filled before the rows in the others go on. Rows that
+have ended, or are cancelled, leave. Each row has settings, limits and a random stream of its own: what it becomes
+depends on its seed and its row number alone, whatever stands beside it. How products round depends on their shapes, so
+that this is promised for one number of slots, one chunk and prompts that are read one by one, or `steady`.
 
 A model with learned positions has a last one. When a row has filled the window, it either ends (finish "context") or
 slides: its state is rebuilt from the last half of the window. Sliding is the default, because a text should be as long
@@ -46,6 +46,9 @@ from regard.errors import UsageError
 from regard.kernels.packed import packed_weights
 
 AHEAD = 8  # tokens drawn before the host looks, where looking is waiting
+# Times that rows may come into slots before those in them go on. A step costs as much for few rows as for many, so that
+# free slots are better filled first; but who has one waits meanwhile.
+ENTRIES = 4
 DEFAULT = Sampling()
 
 
@@ -53,7 +56,8 @@ class Engine:
     """Slots of static states with `submit`, `step` and `cancel`. A context: the model is in evaluation mode within it,
     and outside of it nothing is submitted or drawn.
 
-    slots     rows that step together at most. spare: rows that step beside them and are nobody's.
+    slots     how many requests have a slot at most: `n_slots`.
+    spare     rows that step beside them and are nobody's: a step computes `n_rows`, all of them.
     together  prompts that are read in one call at most.
     steady    whether prompts are always read in the same few shapes, `together` rows each, and states have room for a
               whole window: more to compute for a single text, but how products round depends little on the others.
@@ -82,7 +86,8 @@ class Engine:
         for name, value in (("slots", slots), ("together", together), ("chunk", chunk), ("ahead", ahead or 1)):
             if value < 1:
                 raise UsageError(f"an engine needs {name} of at least 1, found {value}")
-        self.model, self.most, self.width, self.device = model, slots, slots + spare, model_device(model)
+        self.model, self.device = model, model_device(model)
+        self.n_slots, self.n_rows = slots, slots + spare
         ahead = ahead or (AHEAD if self.device.type == "cuda" else 1)
         # One step at a time hands states on as they are: what a graph writes again must not be among them.
         self.arrivals = Arrivals(model, self.device, together, steady, chunk, graphs and ahead > 1)
@@ -91,13 +96,14 @@ class Engine:
         self.room = 0
         self.waiting: deque[Row] = deque()
         self.submitted = 0
+        self.entries = 0  # times that rows came into slots since those in them went on
         self.entered = False
         self._mode = ExitStack()
 
     def __enter__(self) -> Self:
         self._mode.enter_context(eval_mode(self.model))
         self.entered = True
-        self._mode.enter_context(packed_weights(self.model, self.width, copies=self.packs))
+        self._mode.enter_context(packed_weights(self.model, self.n_rows, copies=self.packs))
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -151,18 +157,28 @@ class Engine:
 
     @torch.no_grad()
     def step(self) -> list[Drawn]:
-        """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order."""
+        """Read a chunk of what waits, draw for the rows in the slots: the tokens that came of it, in order.
+
+        Where rows come into slots nothing is drawn, but for a few times at most, and then nothing is read.
+        """
         self._check_entered()
         with current(self.device):
             self._leave()
-            found = self._read()
-            if not found and any(row is not None for row in self.slots.rows):
-                found = self._draw()
+            if not self._has_rows():
+                self.entries = 0
+            before = self.entries
+            found = self._read() if before < ENTRIES else []
+            if self.entries == before and self._has_rows():
+                self.entries = 0
+                found += self._draw()
             return found
 
     def _check_entered(self) -> None:
         if not self.entered:
             raise UsageError("an engine draws within its context, where the model rests: with Engine(...) as engine")
+
+    def _has_rows(self) -> bool:
+        return any(row is not None for row in self.slots.rows)
 
     def _underway(self) -> list[Row]:
         """Rows that are being read or have a slot."""
@@ -187,7 +203,8 @@ class Engine:
 
     def _read(self) -> list[Drawn]:
         """A chunk of the next prompts; when it was their last, their first tokens."""
-        read = self.arrivals.advance(self.waiting, self.most - sum(row is not None for row in self.slots.rows))
+        free = self.n_slots - sum(row is not None for row in self.slots.rows)
+        read = self.arrivals.advance(self.waiting, free)
         return [] if read is None else self._first(*read)
 
     def _first(self, rows: list[Row], prefill: Prefill) -> list[Drawn]:
@@ -213,13 +230,14 @@ class Engine:
 
     def _enter(self, rows: list[Row], state: State, chance: Chance, length: int) -> None:
         """Rows into slots, from a state that holds `length` tokens."""
+        self.entries += 1
         here = [row for row in self.slots.rows if row is not None]
         room = max(length, self._room([*here, *rows]))
-        if not here and (self.compact or (len(rows) == self.width and not self.slots.rows)):
+        if not here and (self.compact or (len(rows) == self.n_rows and not self.slots.rows)):
             self.room = room
             self.slots.open(self._reserved(state), rows, chance)
             return
-        self._widen(len(here) + len(rows) if self.compact else self.width, rows, room)
+        self._widen(len(here) + len(rows) if self.compact else self.n_rows, rows, room)
         self._grow(room)
         places = [i for i, row in enumerate(self.slots.rows) if row is None][: len(rows)]
         self.slots.insert(places, rows, state, chance)

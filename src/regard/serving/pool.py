@@ -6,6 +6,7 @@ loaded again, so that a short one is answered while a long one is computed.
 
 from __future__ import annotations
 
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,11 +34,13 @@ class RunPool:
         self.changed = Condition()
         self.free: OrderedDict[Key, list[Any]] = OrderedDict()
         self.count: Counter[Key] = Counter()
+        self.asked: dict[Path, float] = {}  # when each folder was asked for last
 
     @contextmanager
     def lent(self, path: Path) -> Iterator[Any]:
         """The run of a folder, for as long as the block runs."""
         key = (path, stamp_of(path))
+        self.asked[path] = time.monotonic()
         run = self._taken(key)
         try:
             yield run
@@ -46,6 +49,20 @@ class RunPool:
                 self.free[key].append(run)
                 self._forget()
                 self.changed.notify_all()
+
+    def lends(self, path: Path) -> bool:
+        """Whether a question has the run of a folder, or waits until it is loaded."""
+        with self.changed:
+            return any(len(free) < self.count[key] for key, free in self.free.items() if key[0] == path)
+
+    def forget(self, path: Path) -> None:
+        """Let go of the runs of a folder that are not in use."""
+        with self.changed:
+            for key in [key for key in self.free if key[0] == path]:
+                self.count[key] -= len(self.free[key])
+                self.free[key].clear()
+                if not self.count[key]:
+                    del self.free[key], self.count[key]
 
     def _taken(self, key: Key) -> Any:
         with self.changed:
@@ -69,9 +86,12 @@ class RunPool:
             raise
 
     def _forget(self) -> None:
-        """Let go of the runs that were not asked for lately and are not in use."""
-        for key in list(self.free)[:-IN_MEMORY]:
-            if len(self.free[key]) == self.count[key]:
+        """Let go of the runs that are not in use and were not asked for lately, or whose folder was written anew."""
+        keys = list(self.free)
+        latest = {key[0]: key for key in keys}
+        kept = set(keys[-IN_MEMORY:]) & set(latest.values())
+        for key in keys:
+            if key not in kept and len(self.free[key]) == self.count[key]:
                 del self.free[key], self.count[key]
 
 

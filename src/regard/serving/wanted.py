@@ -19,24 +19,26 @@ if TYPE_CHECKING:
     from torch import nn
 
 LONGEST = 30.0  # seconds of an answer, what it waits for others included
+SHORTER = "give a shorter text"
 BETWEEN = 0.05  # seconds between two looks at the connection
 
 
 @dataclass
 class Wanted:
     """is_gone  whether the one who asked has left.
-    seconds  that the answer may take.
+    seconds  that the answer may take. instead: what to ask for where it takes longer.
     """
 
     is_gone: Callable[[], bool]
     seconds: float = LONGEST
+    instead: str = SHORTER
     begun: float = field(default_factory=time.monotonic)
     looked: float = 0.0
 
     def check(self) -> None:
         now = time.monotonic()
         if now - self.begun > self.seconds:
-            raise Refused(503, f"this takes longer than {self.seconds:g} seconds and was stopped: give a shorter text")
+            raise Refused(503, f"this takes longer than {self.seconds:g} seconds and was stopped: {self.instead}")
         if now - self.looked > BETWEEN:
             self.looked = now
             if self.is_gone():

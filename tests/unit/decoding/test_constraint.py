@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from regard.data.tokenizer import train_tokenizer
-from regard.decoding.automaton import automaton
+from regard.decoding.automaton import DEAD, automaton
 from regard.decoding.constraint import Forms
 from regard.decoding.json_schema import any_object, pattern_of
 from regard.errors import UsageError
@@ -55,6 +55,33 @@ SCHEMA: dict[str, Any] = {
     "required": ["age"],
     "$defs": {"tag": {"enum": ["a", 'b"', 3]}},
 }
+
+
+def test_the_making_of_an_automaton_is_broken_off_when_nobody_wants_it() -> None:
+    """It is asked again and again, also where one state leads to very many others."""
+
+    class Asked:
+        times = 0
+
+        def __call__(self) -> None:
+            self.times += 1
+            if self.times > 100:
+                raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        automaton("[a-z]{1,500}([a-z]*x){3,100}", Asked())
+    often = Asked()
+    with pytest.raises(InterruptedError):
+        automaton("|".join(f"\\x{byte:02x}" for byte in range(32, 127)) + "|(" + "x?" * 3000 + ")", often)
+    assert often.times > 100
+
+
+@pytest.mark.parametrize("pattern", ["(a{900}){8}", "(a{900}){8}|b*"])
+def test_a_long_chain_of_states_is_kept_whole(pattern: str) -> None:
+    found = automaton(pattern)
+    assert found.matches("a" * 7200)
+    assert not found.matches("a" * 7199)
+    assert found.after(found.start, b"a" * 7201) == DEAD
 
 
 def test_a_schema_accepts_its_values_and_no_others() -> None:

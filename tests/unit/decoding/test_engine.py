@@ -20,7 +20,7 @@ from regard.core.context import EMPTY, Context
 from regard.core.mixer import Mixer
 from regard.core.registry import build
 from regard.core.state import State, zero_position
-from regard.decoding.engine import Engine
+from regard.decoding.engine import ENTRIES, Engine
 from regard.decoding.generate import Limits, generate
 from regard.decoding.logits_processing import GREEDY, Sampling
 from regard.decoding.mixture import Mixture
@@ -186,6 +186,45 @@ def test_a_long_prompt_in_chunks_equals_one_call_and_stalls_nobody() -> None:
         found = [drawn for _ in range(9) for drawn in engine.step()]
     assert found[0].token == int(logits.argmax())
     assert found[0].log_prob == pytest.approx(float(logits.log_softmax(-1).max()), abs=1e-12)
+
+
+@every_ahead
+@pytest.mark.parametrize("together", [1, 2])
+def test_prompts_that_come_without_end_let_the_rows_in_the_slots_go_on(together: int, ahead: int) -> None:
+    """Those that end with their first token fill no slot; of those that do, a few come before the others go on."""
+    model = random_table(7, seed=1)
+    with Engine(model, 12, together=together, ahead=ahead) as engine:
+        first = engine.submit([1], Limits(400))
+        engine.step()
+        for longest, most in ((1, 0), (1000, ENTRIES)):
+            for _ in range(10):
+                engine.submit([2, 3], Limits(longest))
+            waited = 0
+            while engine.waiting and waited <= most:
+                came = {drawn.request for drawn in engine.step()}
+                waited = 0 if first in came else waited + 1
+            assert waited <= most
+
+
+@every_ahead
+def test_free_slots_are_filled_before_the_rows_in_others_go_on(ahead: int) -> None:
+    with Engine(random_table(7, seed=1), 12, ahead=ahead) as engine:
+        asked = [engine.submit([1], Limits(400)) for _ in range(ENTRIES)]
+        for request in asked:
+            assert [drawn.request for drawn in engine.step()] == [request]
+        late = engine.submit([1], Limits(400))
+        assert {drawn.request for drawn in engine.step()} == set(asked)
+        assert [drawn.request for drawn in engine.step()] == [late]
+
+
+def test_slots_that_were_filled_and_left_again_take_others() -> None:
+    with Engine(random_table(7, seed=1), 12) as engine:
+        gone = [engine.submit([1], Limits(400)) for _ in range(ENTRIES)]
+        for _ in gone:
+            engine.step()
+        assert all(engine.cancel(request) for request in gone)
+        stays = engine.submit([1], Limits(400))
+        assert [drawn.request for drawn in engine.step()] == [stays]
 
 
 @every_ahead

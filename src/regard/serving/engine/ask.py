@@ -45,6 +45,11 @@ class Ask:
     pattern: str | None
     form: Form | None
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be submitted as it came: turns become a text first, and a pattern a form."""
+        return self.messages is None and self.pattern is None
+
     @classmethod
     def of(cls, message: Message) -> Ask:
         told = {name: message[name] for name in ("run", "prompt", "n", "max_tokens", "seed", "logprobs", "echo")}

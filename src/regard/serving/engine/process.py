@@ -28,7 +28,7 @@ BETWEEN = 0.5  # seconds between two reports of how much there is to do
 
 
 class EngineProcess:
-    """The main loop."""
+    """The main loop. preparing: requests of which something is made before they are submitted, and still wanted."""
 
     def __init__(self, begins: Message, outbox: Outbox) -> None:
         import torch
@@ -44,34 +44,42 @@ class EngineProcess:
             importlib.import_module(module)
         self.inbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self.outbox = outbox
+        self.preparing: set[int] = set()
         paths = {name: Path(path) for name, path in begins["paths"].items()}
         sizes = Sizes(begins["memory"], begins["slots"], begins["chunk"], begins["precision"])
         self.rooms = Rooms(paths, sizes, begins["device"], begins["idle"], self.inbox.put)
-        self.side = Side(RunProvider(lambda: paths, begins["device"], self.rooms.twin), outbox.send)
+        provider = RunProvider(lambda: paths, begins["device"], self.rooms.twin)
+        self.side, self.rooms.pool = Side(provider, outbox.send), provider.pool
         self.acts: dict[str, Callable[[dict[str, Any]], list[Message]]] = {
             "submit": self._submit,
+            "prepared": self._prepared,
             "cancel": self._cancel,
             "work": self._work,
             "load": self._load,
             "loaded": self._loaded,
+            "twin": self._lend,
             "ready": lambda message: [{"told": message["id"], "models": self.rooms.about()}],
         }
 
     def run(self, stream: BinaryIO) -> None:
         Thread(target=self._read, args=(stream,), daemon=True).start()
         reported = 0.0
-        while True:
-            for message in self._taken(wait=not self.rooms.busy):
-                if message is None:
-                    return
-                for told in self.acts[message["do"]](message):
-                    self.outbox.send(told)
-            for told in self.rooms.step():
-                self.outbox.send(told)
+        while self.turn():
             if time.monotonic() - reported > BETWEEN:
                 reported = time.monotonic()
                 self.rooms.let_go()
                 self.outbox.send({"state": self.rooms.state(), "models": self.rooms.about()})
+
+    def turn(self) -> bool:
+        """Do what has come, and then a step of all that is underway; whether there will be another turn."""
+        for message in self._taken(wait=not self.rooms.busy):
+            if message is None:
+                return False
+            for told in self.acts[message["do"]](message):
+                self.outbox.send(told)
+        for told in self.rooms.step():
+            self.outbox.send(told)
+        return True
 
     def _taken(self, wait: bool) -> list[dict[str, Any] | None]:
         """All that has come; where there is nothing else to do, waited for a while."""
@@ -95,32 +103,45 @@ class EngineProcess:
             ask = Ask.of(message)
         except (RegardError, ValueError, TypeError) as error:
             return [refusal(message["id"], error)]
-        is_bare = (ask.messages is not None and not ask.prompt) or (ask.pattern is not None and ask.form is None)
-        if is_bare and ask.run in self.rooms.open:
-            self.side.in_thread(lambda: self._prepare(message, self.rooms.open[ask.run]))
-            return []
-        if is_bare:
-            self.rooms.when_loaded(ask.run, message)
-            return []
-        return self.rooms.submit(ask)
+        if ask.is_ready:
+            return self.rooms.submit(ask)
+        self.preparing.add(ask.number)
+        self._begin_to_prepare(message)
+        return []
+
+    def _begin_to_prepare(self, message: dict[str, Any]) -> None:
+        room = self.rooms.open.get(message["run"])
+        if room is None:
+            self.rooms.when_loaded(message["run"], message)
+        else:
+            self.side.in_thread(message, lambda: self._prepare(message, room), "give a smaller pattern")
 
     def _prepare(self, message: dict[str, Any], room: Room) -> None:
         """What takes a while and concerns nobody else, in a thread: turns become a text, a pattern an automaton."""
-        from regard.serving.engine.ask import refusal
         from regard.serving.engine.side import rendered
 
         ready: dict[str, Any] = {}
-        try:
-            if message.get("messages") is not None:
-                ready["prompt"] = rendered(room.run, message["messages"])
-            if message.get("pattern") is not None:
-                ready["form"] = room.form(message["pattern"], message.get("messages") is not None)
-        except Exception as error:
-            self.outbox.send(refusal(message["id"], error, room.name, room.run.path))
-            return
-        self.inbox.put(message | ready)
+        if message.get("messages") is not None:
+            ready["prompt"] = rendered(room.run, message["messages"])
+        if message.get("pattern") is not None:
+            ready["form"] = room.form(message["pattern"], message.get("messages") is not None)
+        self.inbox.put({"do": "prepared", "message": message, "ready": ready, "room": room})
+
+    def _prepared(self, told: dict[str, Any]) -> list[Message]:
+        """Submit a request that is ready now, unless its client has left."""
+        from regard.serving.engine.ask import Ask
+
+        message = told["message"]
+        if message["id"] not in self.preparing:
+            return []
+        if told["room"] is not self.rooms.open.get(message["run"]):
+            self._begin_to_prepare(message)  # the run was let go of or written anew, and may have other tokens
+            return []
+        self.preparing.discard(message["id"])
+        return self.rooms.submit(Ask.of(message | told["ready"]))
 
     def _cancel(self, message: dict[str, Any]) -> list[Message]:
+        self.preparing.discard(message["id"])
         self.rooms.cancel(message["id"])
         self.side.cancel(message["id"])
         return []
@@ -133,8 +154,14 @@ class EngineProcess:
         self.rooms.begin(message["run"])
         return []
 
+    def _lend(self, message: dict[str, Any]) -> list[Message]:
+        self.rooms.lend(message["run"], message["promise"])
+        return []
+
     def _loaded(self, message: dict[str, Any]) -> list[Message]:
         found = self.rooms.loaded(message["run"], message["room"], message["spare"], message["error"])
+        for later in self.rooms.later.pop(message["run"], []):
+            found += self.acts[later["do"]](later)
         error = message["error"]
         told = str(error) if isinstance(error, RegardError) else error and f"{type(error).__name__}: {error}"
         return [{"loaded": message["run"], "error": told, "models": self.rooms.about()}, *found]

@@ -18,9 +18,18 @@ from regard.decoding.prompt_reading import PromptReading
 from regard.decoding.row_rules import LogitBias, RepetitionPenalty, RowRules, Rule
 from regard.errors import NumericError, TooLong, UsageError
 from regard.run.run import Run
+from regard.serving import wanted
 from regard.serving.engine.ask import LONGEST_PROMPT, Ask, refusal
 from regard.serving.engine.job import Job
-from regard.serving.engine.sizing import PREFIXES, Sizes, bytes_of_model, bytes_of_row, device_of_model, engine_of
+from regard.serving.engine.sizing import (
+    PREFIXES,
+    Sizes,
+    bytes_of_model,
+    bytes_of_row,
+    device_of_model,
+    engine_of,
+    spare_rows,
+)
 from regard.serving.wire import Message
 from regard.tasks.verbs import Completes, Generates
 
@@ -42,7 +51,8 @@ class Room:
         self.used = time.monotonic()
         self.nbytes = bytes_of_model(run.model) + (bytes_of_model(writing.model) if writing is not run else 0)
         if self.completion is not None:
-            self.nbytes += self.slots * bytes_of_row(self.completion)
+            rows = self.slots + spare_rows(self.slots, self.device)
+            self.nbytes += rows * bytes_of_row(self.completion)
 
     @property
     def busy(self) -> bool:
@@ -77,7 +87,7 @@ class Room:
         if completion is None:
             raise UsageError(f"{self.name} completes no text")
         end_id = (completion.of_turns if in_turns and completion.of_turns else completion).end_id
-        return self.forms.setdefault(end_id, Forms(completion.tokenizer, end_id)).form(pattern)
+        return self.forms.setdefault(end_id, Forms(completion.tokenizer, end_id)).form(pattern, wanted.check)
 
     def cancel(self, number: int) -> None:
         """Draw nothing more for a request."""

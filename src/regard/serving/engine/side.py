@@ -25,7 +25,7 @@ from regard.serving.api import Api
 from regard.serving.engine.ask import LONGEST_PROMPT, refusal
 from regard.serving.guard import Refused
 from regard.serving.provider import RunProvider
-from regard.serving.wanted import Wanted, answering
+from regard.serving.wanted import LONGEST, SHORTER, Wanted, answering
 from regard.serving.wire import Message
 
 AT_ONCE = 2
@@ -50,28 +50,40 @@ class Side:
         }
 
     def ask(self, message: Message) -> None:
-        self.underway.add(message["id"])
-        self.pool.submit(self._answer, message)
+        self.in_thread(message, lambda: self._answer(message))
 
     def cancel(self, number: int) -> None:
         if number in self.underway:
             self.cancelled.add(number)
 
-    def in_thread(self, work: Callable[[], None]) -> None:
-        self.pool.submit(work)
+    def in_thread(self, message: Message, work: Callable[[], None], instead: str = SHORTER) -> None:
+        """Do something for a request, as long as somebody waits for it; what goes wrong is told.
+
+        instead: what to ask for where it takes too long.
+        """
+        self.underway.add(message["id"])
+        self.pool.submit(self._guarded, message, work, instead)
 
     def _answer(self, message: Message) -> None:
-        number, run = message["id"], message.get("run") or ""
-        path = self.provider.find().get(run, "")
         try:
-            with answering(Wanted(lambda: number in self.cancelled, message["seconds"])):
-                if number not in self.cancelled:
-                    self.tell({"answer": number, "value": self._found(message)})
+            found = self._found(message)
         except ConnectionAbortedError:
-            pass
+            raise
         except OSError:
             # What it would say is the name of a file.
-            self.tell(refusal(number, UsageError("an input names a file that cannot be read")))
+            raise UsageError("an input names a file that cannot be read") from None
+        self.tell({"answer": message["id"], "value": found})
+
+    def _guarded(self, message: Message, work: Callable[[], None], instead: str) -> None:
+        number, run = message["id"], message.get("run") or ""
+        path = self.provider.find().get(run, "")
+        wanted = Wanted(lambda: number in self.cancelled, message.get("seconds", LONGEST), instead)
+        try:
+            with answering(wanted):
+                if number not in self.cancelled:
+                    work()
+        except ConnectionAbortedError:
+            pass
         except Exception as error:
             if not isinstance(error, RegardError | Refused | ValueError):
                 traceback.print_exc()

@@ -61,7 +61,11 @@ class Sizes:
         row = bytes_of_row(completion)
         grows = row > bytes_of_row(completion, room=1)
         most = (GROWING if grows else CONSTANT).get(device.type, GROWING["cpu"])
-        return max(1, min(most, self.for_states(device) // max(1, row)))
+        fitting = self.for_states(device) // max(1, row)
+        slots = max(1, min(most, fitting))
+        while slots > 1 and slots + spare_rows(slots, device) > fitting:
+            slots -= 1
+        return slots
 
     def in_precision(self, run: Run) -> Run:
         """The run as texts are written with: of a language model, with weights of its own where numbers differ.
@@ -81,9 +85,14 @@ class Sizes:
 
 def engine_of(model: TokenModel, slots: int, chunk: int = CHUNK) -> Engine:
     """As a server steps it: on a GPU, prompts that came together are read together."""
-    kind = model_device(model).type
-    together, spare = min(slots, READ.get(kind, 1)), -slots % ALIKE if kind == "cpu" and slots > 1 else 0
-    return Engine(model, slots, together=together, steady=together > 1, chunk=chunk, spare=spare)
+    device = model_device(model)
+    together = min(slots, READ.get(device.type, 1))
+    return Engine(model, slots, together=together, steady=together > 1, chunk=chunk, spare=spare_rows(slots, device))
+
+
+def spare_rows(slots: int, device: torch.device) -> int:
+    """Rows that step beside the slots and are nobody's, so that on a CPU none is left over of its products."""
+    return -slots % ALIKE if device.type == "cpu" and slots > 1 else 0
 
 
 @torch.no_grad()
