@@ -82,8 +82,14 @@ def loaded() -> ctypes.CDLL:
 def followed_gradients(
     readable: Callable[..., Tensor | tuple[Tensor, ...]], inputs: Sequence[Tensor], gradients: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Gradients by autograd, followed themselves where somebody asks for that."""
+    """Gradients by autograd, followed themselves where somebody asks for that.
+
+    Of a view of each input: an input may be made from another, or be given twice, and its gradient is that of its own
+    place alone. Whoever asked adds up the rest.
+    """
     followed = torch.is_grad_enabled()
     with torch.enable_grad():
-        leaves = [part if followed and part.requires_grad else part.detach().requires_grad_() for part in inputs]
+        leaves = [
+            part.view_as(part) if followed and part.requires_grad else part.detach().requires_grad_() for part in inputs
+        ]
         return torch.autograd.grad(readable(*leaves), leaves, gradients, create_graph=followed)

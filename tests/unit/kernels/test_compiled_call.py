@@ -1,0 +1,88 @@
+"""Gradients that are followed are those of the equations, also of inputs that are made from one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.kernels import convolution_cpu, gated_norm_cpu, scan_cpu, ssd_cpu
+from regard.kernels.compiled import library
+from regard.kernels.convolution import causal_convolution, causal_convolution_readable
+from regard.kernels.gated_norm import gated_rms_norm
+from regard.kernels.selective_scan import gated_selective_scan, selective_scan_readable
+from regard.kernels.ssd import ssd
+from regard.kernels.ssd_readable import ssd_recurrent
+
+pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler")
+Form = Callable[..., Tensor]
+
+
+@pytest.fixture(autouse=True)
+def _all_sizes_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for place in (convolution_cpu, gated_norm_cpu, scan_cpu, ssd_cpu):
+        monkeypatch.setattr(place, "WORTH_A_CALL", 1)
+
+
+def ssd_of_one(form: Callable[..., tuple[Tensor, Tensor]], x: Tensor) -> Tensor:
+    """Decays that are made from the steps, the steps from x, and maps that are one tensor."""
+    dt = F.softplus(x[..., 0])
+    maps, zero = 0.5 * x[:, :, :1], x.new_zeros(*x.shape[::2], x.shape[3], x.shape[3])
+    return form(x, dt, -0.5 * dt, maps, maps, x[0, 0, :, 0], zero)[0]
+
+
+def ssd_readable(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor):
+    y, last = ssd_recurrent(x * dt[..., None], decay, b, c, h)
+    return y + skip[:, None] * x, last
+
+
+def scan_of_one(form: Callable[..., tuple[Tensor, Tensor]], u: Tensor) -> Tensor:
+    maps, width = u[..., :3], u.shape[-1]
+    return form(u, 0.5 * u, -(u[0, :3].t() ** 2), maps, maps, u.new_zeros(len(u), width, 3), u[0, 0], u)[0]
+
+
+def scan_readable(u: Tensor, raw: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor, z: Tensor):
+    y, last = selective_scan_readable(u, F.softplus(raw), a, b, c, h)
+    return (y + skip * u) * F.silu(z), last
+
+
+def convolution_of_one(form: Form, x: Tensor) -> Tensor:
+    return form(x, x[:, :2], x[0, :3].t(), x[0, 0])
+
+
+def norm_of_one(form: Form, x: Tensor) -> Tensor:
+    return form(x, x, x[0, 0])
+
+
+def norm(x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+    return gated_rms_norm(x, z, weight, 1e-5)
+
+
+def norm_readable(x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
+    s = x * F.silu(z)
+    return s * (s.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * weight
+
+
+CASES = {
+    "ssd": (ssd_of_one, ssd, ssd_readable, (2, 9, 2, 3)),
+    "scan": (scan_of_one, gated_selective_scan, scan_readable, (2, 9, 5)),
+    "convolution": (convolution_of_one, causal_convolution, causal_convolution_readable, (2, 9, 5)),
+    "gated norm": (norm_of_one, norm, norm_readable, (2, 9, 5)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_followed_gradients_of_inputs_that_are_made_from_one(name: str) -> None:
+    of_one, fast, readable, shape = CASES[name]
+    x = torch.randn(*shape, generator=torch.Generator().manual_seed(0))
+
+    def gradients(form: Callable, given: Tensor) -> tuple[Tensor, Tensor]:
+        leaf = given.clone().requires_grad_()
+        (first,) = torch.autograd.grad(of_one(form, leaf * 1).square().sum(), leaf, create_graph=True)
+        return first, torch.autograd.grad(first.square().sum(), leaf)[0]
+
+    for found, exact in zip(gradients(fast, x), gradients(readable, x.double()), strict=True):
+        assert (found.double() - exact).norm() <= 1e-5 * exact.norm()
