@@ -13,7 +13,7 @@ from regard.kernels import convolution_cpu, gated_norm_cpu, scan_cpu, ssd_cpu
 from regard.kernels.compiled import library
 from regard.kernels.convolution import causal_convolution, causal_convolution_readable
 from regard.kernels.gated_norm import gated_rms_norm
-from regard.kernels.selective_scan import gated_selective_scan, selective_scan_readable
+from regard.kernels.selective_scan import gated_selective_scan, selective_scan, selective_scan_readable
 from regard.kernels.ssd import ssd
 from regard.kernels.ssd_readable import ssd_recurrent
 
@@ -66,9 +66,16 @@ def norm_readable(x: Tensor, z: Tensor, weight: Tensor) -> Tensor:
     return s * (s.square().mean(-1, keepdim=True) + 1e-5).rsqrt() * weight
 
 
+def chunked(u: Tensor, raw: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor, z: Tensor):
+    """The scan that is not compiled."""
+    y, last = selective_scan(u, F.softplus(raw), a, b, c, h)
+    return (y + skip * u) * F.silu(z), last
+
+
 CASES = {
     "ssd": (ssd_of_one, ssd, ssd_readable, (2, 9, 2, 3)),
     "scan": (scan_of_one, gated_selective_scan, scan_readable, (2, 9, 5)),
+    "scan without a compiler": (scan_of_one, chunked, scan_readable, (2, 20, 5)),
     "convolution": (convolution_of_one, causal_convolution, causal_convolution_readable, (2, 9, 5)),
     "gated norm": (norm_of_one, norm, norm_readable, (2, 9, 5)),
 }
