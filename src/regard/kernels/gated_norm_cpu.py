@@ -58,18 +58,18 @@ class _GatedNorm(torch.autograd.Function):
 
 
 def _forward(x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    rows, gates = _rows(x), _rows(z)
+    rows, gates, weight = _rows(x), _rows(z), weight.contiguous()
     y = x.new_empty(x.shape)
-    places = [part.data_ptr() for part in (y, rows, gates, weight.contiguous())]
+    places = [part.data_ptr() for part in (y, rows, gates, weight)]
     loaded().gated_norm(*places, _sizes(rows, gates, rows), epsilon)
     return y
 
 
 def _backward(d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> tuple[Tensor, ...]:
-    rows, gates, d_y = _rows(x), _rows(z), _rows(d_y)
+    rows, gates, weight, d_y = _rows(x), _rows(z), weight.contiguous(), _rows(d_y)
     d_x, d_z = x.new_empty(x.shape), z.new_empty(z.shape)
     sums = x.new_empty(-(-len(rows) // BLOCK), x.shape[-1])
-    places = [part.data_ptr() for part in (d_y, rows, gates, weight.contiguous())]
+    places = [part.data_ptr() for part in (d_y, rows, gates, weight)]
     loaded().gated_norm_back(addresses((d_x, d_z, sums)), *places, _sizes(rows, gates, d_y), epsilon)
     return d_x, d_z, sums.sum(0)
 

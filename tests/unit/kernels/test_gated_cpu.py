@@ -80,6 +80,19 @@ def test_a_gated_norm_of_any_size(shape: tuple[int, ...], taken: list[str]) -> N
     assert taken == ["_forward", "_backward"]
 
 
+def test_a_weight_whose_numbers_lie_apart_is_there_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    plain, others = gated_norm_cpu.loaded, []
+
+    def late() -> object:
+        # A copy of the weight that nobody holds would be these by now.
+        others.extend(torch.full((40,), torch.nan) for _ in range(9))
+        return plain()
+
+    monkeypatch.setattr(gated_norm_cpu, "loaded", late)
+    compare(normed, gated, [inside(4, 70, 40), inside(4, 70, 40), torch.randn(40, 2)[:, 0]])
+
+
 def cases() -> list[tuple[Form, Form, list[Tensor]]]:
     torch.manual_seed(0)
     maps = torch.randn(6, 3), torch.randn(6)
