@@ -13,6 +13,22 @@ from torch.autograd import forward_ad
 from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
 
+Shape = Sequence[int]
+
+
+def are_taken(inputs: Sequence[Tensor], shapes_of: Callable[..., list[Shape] | None]) -> bool:
+    """Whether C takes these inputs, the first of which lies on a CPU: plain numbers, and of the sizes that it reads.
+
+    shapes_of  the shape that each must have, told all of them; None where they are too few to be worth a call.
+    """
+    if is_made_for_others() or not inputs[0].is_cpu:
+        return False  # before sizes are looked at: what is made would be so for these alone
+    shapes = shapes_of(*inputs)
+    if shapes is None or not are_plain(*inputs):
+        return False
+    # C would read what lies beside a smaller one; torch's own form broadcasts it, or says what is wrong.
+    return [part.shape for part in inputs] == shapes and library() is not None
+
 
 def are_plain(*tensors: Tensor | None) -> bool:
     """Whether all are plain numbers of float32 on a CPU, and nobody has to see what is done with them."""

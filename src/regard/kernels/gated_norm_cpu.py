@@ -10,13 +10,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regard.kernels.compiled import library
 from regard.kernels.compiled_call import (
+    Shape,
     addresses,
     are_plain,
+    are_taken,
     counts,
     followed_gradients,
-    is_made_for_others,
     loaded,
     with_rows,
 )
@@ -26,11 +26,13 @@ BLOCK = 32  # as in gated_norm.c
 Readable = Callable[[Tensor, Tensor, Tensor, float], Tensor]
 
 
-def takes(x: Tensor, *others: Tensor) -> bool:
-    """Whether x (..., D) and what goes with it are many plain numbers of float32 on a CPU."""
-    if is_made_for_others():
-        return False  # before sizes are looked at: what is made would be so for these alone
-    return x.is_cpu and x.numel() >= WORTH_A_CALL and are_plain(x, *others) and library() is not None
+def takes(*inputs: Tensor) -> bool:
+    """Whether x (..., D), z and the weight are plain numbers of float32 on a CPU, many and of sizes that fit."""
+    return are_taken(inputs, _shapes)
+
+
+def _shapes(x: Tensor, *_others: Tensor) -> list[Shape] | None:
+    return None if x.numel() < WORTH_A_CALL else [x.shape, x.shape, x.shape[-1:]]
 
 
 def gated_norm(x: Tensor, z: Tensor, weight: Tensor, epsilon: float, readable: Readable) -> Tensor:

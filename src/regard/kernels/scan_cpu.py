@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.compiled import library
 from regard.kernels.compiled_call import (
+    Shape,
     addresses,
     are_plain,
+    are_taken,
     counts,
     followed_gradients,
-    is_made_for_others,
     loaded,
     with_rows,
 )
@@ -34,13 +34,20 @@ WORTH_A_CALL = 1 << 17  # states that are made, of one text, from which on a lib
 Inputs = Sequence[Tensor]
 
 
-def takes(u: Tensor, h: Tensor, *others: Tensor) -> bool:
-    """Whether u (B, T, E), h (B, E, N) and what goes with them are plain numbers of float32 on a CPU."""
-    if is_made_for_others():
-        return False  # before sizes are looked at: what is made would be so for these alone
-    if not u.is_cpu or u.numel() * h.shape[-1] < WORTH_A_CALL * u.shape[0] or h.shape[-1] > MOST:
-        return False
-    return u.numel() > 0 and are_plain(u, h, *others) and library() is not None
+def takes(*inputs: Tensor) -> bool:
+    """Whether what `scan` is given are plain numbers of float32 on a CPU, many and of sizes that fit."""
+    return are_taken(inputs, _shapes)
+
+
+def _shapes(u: Tensor, _raw: Tensor, a: Tensor, *_others: Tensor) -> list[Shape] | None:
+    """Of u, raw and z (B, T, E), A (E, N), b and c (B, T, N), h (B, E, N) and D (E,)."""
+    if u.dim() != 3 or a.dim() != 2 or a.shape[1] > MOST:
+        return None
+    (batch, length, width), states = u.shape, a.shape[1]
+    if u.numel() == 0 or u.numel() * states < WORTH_A_CALL * batch:
+        return None
+    maps = (batch, length, states)
+    return [u.shape, u.shape, (width, states), maps, maps, (batch, width, states), (width,), u.shape]
 
 
 def scan(

@@ -104,9 +104,11 @@ def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
     return h.dtype == torch.float32 and h.shape[-1] <= MOST_STATES and u.numel() > 0 and kernels_take(u)
 
 
-def gated_scan_takes(u: Tensor, h: Tensor, skip: Tensor, z: Tensor) -> bool:
-    """Whether kernels can do it with its gate: Triton's, or on a CPU those of C."""
-    return scan_kernels_take(u, h) or scan_cpu.takes(u, h, skip, z)
+def gated_scan_takes(
+    u: Tensor, raw: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor, z: Tensor
+) -> bool:
+    """Whether `gated_selective_scan` can be called with these: kernels of Triton's, or on a CPU those of C."""
+    return scan_kernels_take(u, h) or scan_cpu.takes(u, raw, a, b, c, h, skip, z)
 
 
 @torch.library.custom_op("regard::selective_scan", mutates_args=())

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.kernels.compiled import library
 from regard.kernels.compiled_call import (
+    Shape,
     addresses,
     are_plain,
+    are_taken,
     counts,
     followed_gradients,
-    is_made_for_others,
     loaded,
     with_rows,
 )
@@ -32,13 +32,20 @@ CHUNK = 64  # of the readable form
 Inputs = Sequence[Tensor]
 
 
-def takes(x: Tensor, b: Tensor, *others: Tensor) -> bool:
-    """Whether x (B, T, H, P), b (B, T, G, N) and what goes with them are plain numbers of float32 on a CPU."""
-    if is_made_for_others():
-        return False  # before sizes are looked at: what is made would be so for these alone
-    if not x.is_cpu or x.numel() * b.shape[-1] < WORTH_A_CALL * x.shape[0]:
-        return False
-    return x.numel() > 0 and are_plain(x, b, *others) and library() is not None
+def takes(*inputs: Tensor) -> bool:
+    """Whether what `ssd` is given are plain numbers of float32 on a CPU, many and of sizes that fit."""
+    return are_taken(inputs, _shapes)
+
+
+def _shapes(x: Tensor, _dt: Tensor, _decay: Tensor, b: Tensor, *_others: Tensor) -> list[Shape] | None:
+    """Of x (B, T, H, P), dt and decay (B, T, H), b and c (B, T, G, N), skip (H,), h (B, H, P, N)."""
+    if x.dim() != 4 or b.dim() != 4 or b.shape[2] == 0:
+        return None
+    (batch, length, heads, width), (groups, states) = x.shape, b.shape[2:]
+    if x.numel() == 0 or x.numel() * states < WORTH_A_CALL * batch or heads % groups:
+        return None
+    steps, maps = (batch, length, heads), (batch, length, groups, states)
+    return [x.shape, steps, steps, maps, maps, (heads,), (batch, heads, width, states)]
 
 
 def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,5 @@
-"""Gradients that are followed are those of the equations, also of inputs that are made from one another."""
+"""What is handed to C has the sizes that it reads; gradients that are followed are those of the equations, also of
+inputs that are made from one another."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.core.stack import MixerConfig
 from regard.kernels import convolution_cpu, gated_norm_cpu, scan_cpu, ssd_cpu
 from regard.kernels.compiled import library
 from regard.kernels.convolution import causal_convolution, causal_convolution_readable
@@ -16,6 +18,8 @@ from regard.kernels.gated_norm import gated_rms_norm
 from regard.kernels.selective_scan import gated_selective_scan, selective_scan, selective_scan_readable
 from regard.kernels.ssd import ssd
 from regard.kernels.ssd_readable import ssd_recurrent
+from regard.mixers.mamba import MambaConfig
+from regard.mixers.ssd import SsdConfig
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler")
 Form = Callable[..., Tensor]
@@ -93,3 +97,50 @@ def test_followed_gradients_of_inputs_that_are_made_from_one(name: str) -> None:
 
     for found, exact in zip(gradients(fast, x), gradients(readable, x.double()), strict=True):
         assert (found.double() - exact).norm() <= 1e-5 * exact.norm()
+
+
+TAKES = {
+    "ssd": (ssd_cpu.takes, [(3, 9, 4, 5), (3, 9, 4), (3, 9, 4), (3, 9, 2, 6), (3, 9, 2, 6), (4,), (3, 4, 5, 6)]),
+    "scan": (
+        scan_cpu.takes,
+        [(3, 9, 5), (3, 9, 5), (5, 4), (3, 9, 4), (3, 9, 4), (3, 5, 4), (5,), (3, 9, 5)],
+    ),
+    "convolution": (convolution_cpu.takes, [(3, 9, 5), (3, 2, 5), (5, 3), (5,)]),
+    "convolution back": (convolution_cpu.takes, [(3, 9, 5), (3, 2, 5), (5, 3), (5,), (3, 9, 5)]),
+    "gated norm": (gated_norm_cpu.takes, [(3, 9, 5), (3, 9, 5), (5,)]),
+}
+
+
+@pytest.mark.parametrize("name", TAKES)
+def test_no_other_sizes_are_taken(name: str) -> None:
+    takes, sizes = TAKES[name]
+    inputs = [torch.randn(*size) for size in sizes]
+    assert takes(*inputs)
+    for i, part in enumerate(inputs):
+        for dim in range(part.dim()):
+            if name == "convolution" and (i, dim) == (0, 1):
+                continue  # a text of any length goes with the rest
+            for other in (part.narrow(dim, 0, 1), torch.cat([part, part], dim), part.unsqueeze(dim)):
+                assert not takes(*inputs[:i], other, *inputs[i + 1 :]), (i, other.shape)
+
+
+def test_maps_of_which_heads_have_no_equal_share_are_not_taken() -> None:
+    takes, sizes = TAKES["ssd"]
+    maps = torch.randn(3, 9, 3, 6)
+    x, dt, decay, _, _, skip, h = (torch.randn(*size) for size in sizes)
+    assert not takes(x, dt, decay, maps, maps, skip, h)
+
+
+def test_what_torch_broadcasts_is_broadcast() -> None:
+    x, z, weight = torch.randn(3, 9, 5), torch.randn(1, 9, 5), torch.randn(5)
+    torch.testing.assert_close(norm(x, z, weight), norm_readable(x, z, weight), rtol=1e-4, atol=1e-5)
+    recent, maps, bias = torch.randn(3, 2, 5), torch.randn(5, 3), torch.randn(1)
+    found = causal_convolution(x, recent, maps, bias)
+    torch.testing.assert_close(found, causal_convolution(x, recent, maps, bias.expand(5)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("config", [MambaConfig(8), SsdConfig(8, 4, 4)])
+def test_a_state_of_another_batch_is_refused(config: MixerConfig) -> None:
+    mixer = config.build()
+    with torch.no_grad(), pytest.raises(RuntimeError, match="Sizes of tensors must match"):
+        mixer(torch.randn(8, 40, 8), mixer.init_state(1))

@@ -13,7 +13,7 @@ from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.core.tap import record
-from regard.kernels import ssd_cpu
+from regard.kernels import compiled_call, ssd_cpu
 from regard.kernels.compiled import library
 from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.kernels.ssd_readable import ssd_recurrent
@@ -198,7 +198,7 @@ def test_what_others_follow_or_is_of_another_kind_is_not_taken(monkeypatch: pyte
     monkeypatch.setattr(ssd_cpu, "WORTH_A_CALL", 1 << 18)
     asked(inputs[0])
     monkeypatch.setattr(ssd_cpu, "WORTH_A_CALL", 1)
-    monkeypatch.setattr(ssd_cpu, "library", lambda: None)
+    monkeypatch.setattr(compiled_call, "library", lambda: None)
     asked(inputs[0])
     assert taken == [False] * 10
 
@@ -217,7 +217,7 @@ def test_the_mixer_takes_it_and_gives_what_the_equations_give(monkeypatch: pytes
         found = gradients()
     assert calls == [1]
     assert all(seen.values())
-    monkeypatch.setattr(ssd_cpu, "library", lambda: None)
+    monkeypatch.setattr(compiled_call, "library", lambda: None)
     for one, other in zip(found, gradients(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
     assert calls == [1]
