@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.compiled import library
-from regard.kernels.compiled_call import are_read
+from regard.kernels.compiled_call import are_read, is_made_for_others
 
 # From so many logits on a row is drawn here, whatever is drawn beside it: otherwise its neighbours would have a say in
 # how its sums round.
@@ -22,6 +22,8 @@ PIECE = 256
 
 def takes(logits: Tensor) -> bool:
     """Whether logits (B, V) are many, and plain numbers of float32 on a CPU."""
+    if is_made_for_others():
+        return False  # before sizes are looked at: what is made would be so for these alone
     if logits.shape[-1] < WIDE or torch.is_grad_enabled() or not are_read(logits):
         return False
     return logits.is_contiguous() and library() is not None
