@@ -9,6 +9,7 @@ from functools import cache
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils._device import DeviceContext
 
 from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
@@ -66,7 +67,18 @@ def _is_watched() -> bool:
     """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
     transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
     transformed = transformed or forward_ad._current_level >= 0  # gradients that are made on the way forward
-    return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
+    followed = torch._C._len_torch_dispatch_stack() > 0 or (_count_of_modes() > 0 and _functions_are_followed())
+    return transformed or followed or torch.is_autocast_enabled("cpu")
+
+
+# How many modes torch's functions go through (TorchFunctionMode), in versions of torch that tell.
+_count_of_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+
+
+def _functions_are_followed() -> bool:
+    """Whether a mode looks at torch's functions. The one of a default device only says where new tensors lie."""
+    modes = (torch._C._get_function_stack_at(i) for i in range(_count_of_modes()))
+    return not all(isinstance(mode, DeviceContext) for mode in modes)
 
 
 def is_made_for_others() -> bool:

@@ -4,11 +4,13 @@ inputs that are made from one another."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from regard.core.stack import MixerConfig
 from regard.kernels import convolution_cpu, gated_norm_cpu, scan_cpu, ssd_cpu
@@ -129,6 +131,23 @@ def test_maps_of_which_heads_have_no_equal_share_are_not_taken() -> None:
     maps = torch.randn(3, 9, 3, 6)
     x, dt, decay, _, _, skip, h = (torch.randn(*size) for size in sizes)
     assert not takes(x, dt, decay, maps, maps, skip, h)
+
+
+def test_who_follows_torchs_functions_sees_what_is_computed() -> None:
+    seen: list[str] = []
+
+    class Follower(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(getattr(func, "__name__", ""))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.randn(3, 9, 5)
+    with Follower():
+        y = norm(x, x, x[0, 0])
+    assert "silu" in seen
+    with torch.device("cpu"):
+        assert gated_norm_cpu.takes(x, x, x[0, 0])
+    torch.testing.assert_close(y, norm_readable(x, x, x[0, 0]), rtol=1e-4, atol=1e-5)
 
 
 def test_what_torch_broadcasts_is_broadcast() -> None:
