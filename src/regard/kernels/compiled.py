@@ -43,7 +43,8 @@ FUNCTIONS: dict[str, list[type]] = {
     "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
     "product": [ADDRESS] * 5,
     "scan": [ADDRESS] * 7,
-    "scan_gradients": [ADDRESS] * 8,
+    "scan_gradients": [ADDRESS] * 9,
+    "scan_room": [ADDRESS],
     "draw": [*[ADDRESS] * 7, *[COUNT] * 2],
     "panels": [*[ADDRESS] * 2, *[COUNT] * 2],
     "size_of_panels": [COUNT] * 2,
@@ -63,6 +64,7 @@ RESULTS = {
     "attend_bfloat16": ctypes.c_int,
     "size_of_panels": COUNT,
     "convolve_room": COUNT,
+    "scan_room": COUNT,
     "ssd_room": COUNT,
 }
 

@@ -96,7 +96,9 @@ def _backward(inputs: Inputs, borders: Tensor, d_y: Tensor, d_h: Tensor) -> tupl
     d_a, d_skip = torch.empty_like(h), h.new_empty(batch, width)
     given = [with_rows(d_y), *rows, d_u, d_raw, d_z]
     places = [part.data_ptr() for part in (a, skip, borders, d_h, d_a, d_skip)]
-    loaded().scan_gradients(addresses([*given, d_b, d_c]), *places, _sizes(given, states))
+    found, sizes = loaded(), _sizes(given, states)
+    room = h.new_empty(found.scan_room(sizes))
+    found.scan_gradients(addresses([*given, d_b, d_c]), *places, sizes, room.data_ptr())
     return d_u, d_raw, d_a.sum(0).t(), d_b.sum(1), d_c.sum(1), d_h.transpose(1, 2), d_skip.sum(0), d_z
 
 
@@ -109,7 +111,8 @@ def _laid(inputs: Inputs) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
 
 def _sizes(given: Sequence[Tensor], states: int):
     """`sizes` of scan.c."""
-    return counts(*given[0].shape, states, *(step for part in given for step in part.stride()[:2]))
+    threads = torch.get_num_threads()
+    return counts(*given[0].shape, states, threads, *(step for part in given for step in part.stride()[:2]))
 
 
 def _readable(

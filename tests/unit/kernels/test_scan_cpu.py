@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -106,6 +110,18 @@ def test_two_threads_come_to_the_bits_of_one() -> None:
         y, last = scan_cpu.scan(*inputs)
         found.append([y, last, *torch.autograd.grad(y.square().sum() + last.sum(), inputs)])
     assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
+
+
+def test_threads_with_little_room_of_their_own_do_it() -> None:
+    work = """
+import torch
+from kernels.test_scan_cpu import scan_inputs
+from regard.kernels import scan_cpu
+torch.set_num_threads(2)
+scan_cpu.scan(*(x.requires_grad_() for x in scan_inputs(4, 256, 64, 16)))[0].sum().backward()
+"""
+    small = os.environ | {"OMP_STACKSIZE": "200k", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", work], env=small, check=True, timeout=100)
 
 
 @pytest.mark.usefixtures("_always")
