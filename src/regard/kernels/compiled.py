@@ -1,10 +1,13 @@
 """C compiled at run time: the shared library of the C files beside this one, where there is a compiler.
 
-Nothing is compiled before a large model takes its first step on a CPU, multiplies large matrices or scans a text there
-(product.py, scan_cpu.py). The library is kept in a folder of the user alone (`$XDG_CACHE_HOME/regard/compiled`, else
-`~/.cache/regard/compiled`) under a name that the sources, the compiler and the processor make: whoever finds it there
-takes it. It is written under another name and then renamed, so that two processes that compile at once do no harm. A
-folder or a library that others may write to is not used (compiled_file.py).
+Nothing is compiled before something large is computed on a CPU: a step of decoding of a large model (decode_cpu.py), a
+token of a large vocabulary (draw_cpu.py), a product of large matrices (product.py), or the layers of Mamba and Mamba-2
+over a text (scan_cpu.py, ssd_cpu.py, convolution_cpu.py, gated_norm_cpu.py).
+
+The library is kept in a folder of the user alone (`$XDG_CACHE_HOME/regard/compiled`, else `~/.cache/regard/compiled`)
+under a name that the sources, the compiler and the processor make: whoever finds it there takes it. It is written under
+another name and then renamed, so that two processes that compile at once do no harm. A folder or a library that others
+may write to is not used (compiled_file.py).
 
 The compiler is `$CC`, else `cc`; `CC=false` turns all of it off. Threads are those of torch's own OpenMP, whose names
 the library finds in the process: there is one pool of threads and one number of them.
@@ -34,7 +37,7 @@ SOURCES = tuple(
 READ = (*SOURCES, *(Path(__file__).with_name(name) for name in ("tile.h", "vectors.h")))
 FLAGS = ("-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
 SECONDS = 120  # that a compiler may take
-NAME = "products on a CPU"
+NAME = "compiled code on a CPU"
 ADDRESS, COUNT, NUMBER = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
 FUNCTIONS: dict[str, list[type]] = {
     "linear_float": [*[ADDRESS] * 4, *[COUNT] * 3],
@@ -43,15 +46,20 @@ FUNCTIONS: dict[str, list[type]] = {
     "norm_rms": [*[ADDRESS] * 3, *[COUNT] * 3, NUMBER],
     "product": [ADDRESS] * 5,
     "scan": [ADDRESS] * 7,
+    "scan_pieces": [COUNT],
+    "scan_groups": [COUNT],
     "scan_gradients": [ADDRESS] * 9,
     "scan_room": [ADDRESS],
+    "draw_pieces": [COUNT],
     "draw": [*[ADDRESS] * 7, *[COUNT] * 2],
     "panels": [*[ADDRESS] * 2, *[COUNT] * 2],
     "size_of_panels": [COUNT] * 2,
     "convolve": [ADDRESS] * 6,
     "convolve_back": [ADDRESS] * 8,
+    "convolve_blocks": [COUNT],
     "convolve_room": [ADDRESS],
     "gated_norm": [*[ADDRESS] * 5, NUMBER],
+    "gated_norm_blocks": [COUNT],
     "gated_norm_back": [*[ADDRESS] * 6, NUMBER],
     "ssd_forward": [ADDRESS] * 5,
     "ssd_backward": [ADDRESS] * 6,
@@ -59,14 +67,11 @@ FUNCTIONS: dict[str, list[type]] = {
     "attend": [*[ADDRESS] * 12, NUMBER, NUMBER],
     "attend_bfloat16": [*[ADDRESS] * 12, NUMBER, NUMBER],
 }
-RESULTS = {
-    "attend": ctypes.c_int,
-    "attend_bfloat16": ctypes.c_int,
-    "size_of_panels": COUNT,
-    "convolve_room": COUNT,
-    "scan_room": COUNT,
-    "ssd_room": COUNT,
-}
+COUNTED = (
+    "convolve_blocks", "convolve_room", "draw_pieces", "gated_norm_blocks", "scan_groups", "scan_pieces", "scan_room",
+    "size_of_panels", "ssd_room",
+)  # fmt: skip
+RESULTS = {"attend": ctypes.c_int, "attend_bfloat16": ctypes.c_int, **dict.fromkeys(COUNTED, COUNT)}
 
 
 @cache

@@ -11,7 +11,6 @@ from torch import Tensor
 from regard.kernels.compiled_call import Shape, addresses, are_taken, counts, loaded, with_rows
 
 WORTH_A_CALL = 1 << 16  # numbers from which on a library is made
-BLOCK = 64  # as in convolution.c
 
 
 def takes(*inputs: Tensor) -> bool:
@@ -40,9 +39,9 @@ def gradients(d_y: Tensor, x: Tensor, recent: Tensor, weight: Tensor, bias: Tens
     """Of all inputs, of that of y."""
     d_y, given = with_rows(d_y), _laid(x, recent, weight, bias)
     batch, length, width = x.shape
-    sums = x.new_empty(batch * -(-length // BLOCK), weight.shape[1] + 1, width)
-    d_x, d_recent = x.new_empty(x.shape), x.new_empty(recent.shape)
     sizes, found = _sizes(given, d_y), loaded()
+    sums = x.new_empty(batch * found.convolve_blocks(length), weight.shape[1] + 1, width)
+    d_x, d_recent = x.new_empty(x.shape), x.new_empty(recent.shape)
     room = x.new_empty(found.convolve_room(sizes))
     places = [part.data_ptr() for part in (d_y, *given)]
     found.convolve_back(addresses((d_x, d_recent, sums)), *places, sizes, room.data_ptr())

@@ -22,7 +22,6 @@ from regard.kernels.compiled_call import (
 )
 
 WORTH_A_CALL = 1 << 16  # numbers from which on a library is made
-BLOCK = 32  # as in gated_norm.c
 Readable = Callable[[Tensor, Tensor, Tensor, float], Tensor]
 
 
@@ -70,9 +69,10 @@ def _forward(x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> Tensor:
 def _backward(d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> tuple[Tensor, ...]:
     rows, gates, weight, d_y = _rows(x), _rows(z), weight.contiguous(), _rows(d_y)
     d_x, d_z = x.new_empty(x.shape), z.new_empty(z.shape)
-    sums = x.new_empty(-(-len(rows) // BLOCK), x.shape[-1])
+    found = loaded()
+    sums = x.new_empty(found.gated_norm_blocks(len(rows)), x.shape[-1])
     places = [part.data_ptr() for part in (d_y, rows, gates, weight)]
-    loaded().gated_norm_back(addresses((d_x, d_z, sums)), *places, _sizes(rows, gates, d_y), epsilon)
+    found.gated_norm_back(addresses((d_x, d_z, sums)), *places, _sizes(rows, gates, d_y), epsilon)
     return d_x, d_z, sums.sum(0)
 
 

@@ -16,6 +16,10 @@
 #define LENGTH 32
 #define MOST 64 /* states of a channel */
 
+/* How many pieces, before each of which the states are kept, a text has; how many groups, whose gradients of B and C are added up. */
+int64_t scan_pieces(int64_t tokens) { return pieces_of(tokens, LENGTH); }
+int64_t scan_groups(int64_t width) { return pieces_of(width, GROUP); }
+
 /* Where the numbers of a text are: rows of channels, or of states, that lie `row` apart, texts `text` apart. */
 typedef struct { float *at; int64_t text, row; } rows;
 
@@ -48,7 +52,7 @@ static inline floats token(floats *h, const floats *a, const float *b, const flo
 void scan(float *const *given, const float *a, const float *skip, const float *first, float *last, float *borders,
           const int64_t *sizes) {
     int64_t texts = sizes[0], tokens = sizes[1], width = sizes[2], states = sizes[3];
-    int64_t groups = (width + GROUP - 1) / GROUP, pieces = (tokens + LENGTH - 1) / LENGTH;
+    int64_t groups = scan_groups(width), pieces = scan_pieces(tokens);
     rows of[6];
     for (int i = 0; i < 6; i++) of[i] = (rows){given[i], sizes[5 + 2 * i], sizes[6 + 2 * i]};
 #pragma omp parallel for schedule(dynamic) collapse(2) num_threads(sizes[4])
@@ -126,7 +130,7 @@ static inline void back(floats *carried, floats *of_a, const floats *a, const pi
 void scan_gradients(float *const *given, const float *a, const float *skip, const float *borders, float *d_last, float *d_a,
                     float *d_skip, const int64_t *sizes, float *room) {
     int64_t texts = sizes[0], tokens = sizes[1], width = sizes[2], states = sizes[3];
-    int64_t groups = (width + GROUP - 1) / GROUP, pieces = (tokens + LENGTH - 1) / LENGTH;
+    int64_t groups = scan_groups(width), pieces = scan_pieces(tokens);
     desk *desks = (desk *)(((uintptr_t)room + sizeof(floats) - 1) / sizeof(floats) * sizeof(floats));
     rows of[9];
     for (int i = 0; i < 9; i++) of[i] = (rows){given[i], sizes[5 + 2 * i], sizes[6 + 2 * i]};

@@ -27,9 +27,7 @@ from regard.kernels.compiled_call import (
     with_rows,
 )
 
-LENGTH = 32  # tokens between the states that are kept, as in scan.c
-GROUP = 64  # channels whose gradients of B and C are added up as one, as there
-MOST = 64  # states of a channel that it has room for
+MOST = 64  # states of a channel that there is room for in scan.c, as there
 WORTH_A_CALL = 1 << 17  # states that are made, of one text, from which on a library is made
 Inputs = Sequence[Tensor]
 
@@ -64,7 +62,7 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         u, h = inputs[0], inputs[5]
-        borders = u.new_empty(len(u), -(-u.shape[1] // LENGTH), h.shape[2], h.shape[1])
+        borders = u.new_empty(len(u), loaded().scan_pieces(u.shape[1]), h.shape[2], h.shape[1])
         ctx.save_for_backward(*inputs, borders)
         return _forward(inputs, borders)
 
@@ -92,11 +90,12 @@ def _backward(inputs: Inputs, borders: Tensor, d_y: Tensor, d_h: Tensor) -> tupl
     # In C it becomes the gradient of the first state.
     d_h = d_h.transpose(1, 2).clone(memory_format=torch.contiguous_format)
     d_u, d_raw, d_z = (h.new_empty(batch, length, width) for _ in range(3))
-    d_b, d_c = (h.new_empty(batch, -(-width // GROUP), length, states) for _ in range(2))
+    found = loaded()
+    d_b, d_c = (h.new_empty(batch, found.scan_groups(width), length, states) for _ in range(2))
     d_a, d_skip = torch.empty_like(h), h.new_empty(batch, width)
     given = [with_rows(d_y), *rows, d_u, d_raw, d_z]
     places = [part.data_ptr() for part in (a, skip, borders, d_h, d_a, d_skip)]
-    found, sizes = loaded(), _sizes(given, states)
+    sizes = _sizes(given, states)
     room = h.new_empty(found.scan_room(sizes))
     found.scan_gradients(addresses([*given, d_b, d_c]), *places, sizes, room.data_ptr())
     return d_u, d_raw, d_a.sum(0).t(), d_b.sum(1), d_c.sum(1), d_h.transpose(1, 2), d_skip.sum(0), d_z
