@@ -28,6 +28,7 @@ from regard.kernels.ssd_readable import ssd_chunked
 # Products of an input and a state, of one text, from which on a library is made: it is faster for any.
 WORTH_A_CALL = 1 << 15
 UNITS = 16  # that threads share in the backward pass, as far as there are heads
+MOST_SUMS = 1 << 26  # numbers that their sums may take, as far as one for all heads takes fewer
 CHUNK = 64  # of the readable form
 Inputs = Sequence[Tensor]
 
@@ -105,10 +106,10 @@ def _sizes(inputs: Inputs, d_y: Tensor) -> ctypes.Array[ctypes.c_int64]:
     x, _, _, b, c, *_ = inputs
     (rows, length, heads, width), (groups, states) = x.shape, b.shape[2:]
     # Parts that do not depend on the number of threads: sums are made in one order.
-    parts = min(heads // groups, max(1, -(-UNITS // (rows * groups))))
+    parts = min(heads // groups, -(-UNITS // (rows * groups)), MOST_SUMS // (2 * b.numel()))
     threads = min(torch.get_num_threads(), rows * heads)
     strides = [step for part in (x, b, c, d_y) for step in part.stride()[:3]]
-    return counts(rows, length, heads, width, groups, states, parts, threads, *strides)
+    return counts(rows, length, heads, width, groups, states, max(1, parts), threads, *strides)
 
 
 def _readable(

@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from regard.core.tap import record
 from regard.kernels import compiled_call, ssd_cpu
 from regard.kernels.compiled import library
+from regard.kernels.compiled_call import loaded
 from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.kernels.ssd_readable import ssd_recurrent
 from regard.mixers.ssd import SsdConfig
@@ -137,6 +138,15 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
         torch.set_num_threads(threads)
     for other in found[1:]:
         assert all(torch.equal(found[0][name], other[name]) for name in other)
+
+
+def test_the_room_of_long_texts_does_not_grow_with_threads_that_have_nothing_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    x, maps = torch.empty(1, 49_152, 32, 64, device="meta"), torch.empty(1, 49_152, 1, 128, device="meta")
+    sizes = ssd_cpu._sizes([x, x, x, maps, maps, x, x], x)
+    assert loaded().ssd_room(sizes, 1) < 2 * x.numel()
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
