@@ -27,7 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 
-from regard.kernels.compiled_file import cache_folder, is_kept, publish, require_own
+from regard.kernels.compiled_file import cache_folder, current_user, is_kept, publish, require_own
 from regard.kernels.operators import count_fallback
 
 SOURCES = tuple(
@@ -107,7 +107,7 @@ def _built() -> Path:
     if command is None:
         raise RuntimeError("no C compiler")
     kept = cache_folder() / f"cpu-{_fingerprint(command)}.so"
-    if not is_kept(kept, os.geteuid()):
+    if not is_kept(kept, current_user()):
         _make(command, kept)
     return kept
 

@@ -24,6 +24,11 @@ def cache_folder() -> Path:
     return Path(base).expanduser() / "regard" / "compiled"
 
 
+def current_user() -> int:
+    """Who this process is, on the systems that compile."""
+    return os.geteuid()
+
+
 def is_kept(path: Path, user: int) -> bool:
     """Whether a library is there as it was written, and by nobody but this user."""
     try:
@@ -53,11 +58,6 @@ def publish(made: Path, path: Path) -> None:
         os.fsync(file.fileno())
     made.chmod(0o700)
     os.replace(made, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _is_whole(path: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -74,11 +73,11 @@ def test_a_cache_of_data_that_a_group_may_write_to_does_no_harm(own_cache: Path)
 @pytest.mark.usefixtures("linked")
 def test_a_folder_in_the_place_of_the_own_one_is_not_used(own_cache: Path) -> None:
     kept = compiled._built()
-    assert compiled_file.is_kept(kept, os.geteuid())
-    assert not compiled_file.is_kept(kept, os.geteuid() + 1)
+    assert compiled_file.is_kept(kept, compiled_file.current_user())
+    assert not compiled_file.is_kept(kept, compiled_file.current_user() + 1)
     own_cache.rename(own_cache.with_name("other"))
     own_cache.symlink_to("other")
-    assert not compiled_file.is_kept(kept, os.geteuid())
+    assert not compiled_file.is_kept(kept, compiled_file.current_user())
     assert compiled.library.__wrapped__() is None
 
 
