@@ -73,7 +73,9 @@ PLATFORM_NAMES = {
     *("select.poll", "select.epoll", "select.kqueue", "socket.AF_UNIX", "socket.MSG_DONTWAIT"),
 }
 # Files that look whether such a name is there, a concern each.
-ASKS_THE_SYSTEM = {"storage/system.py", "storage/regular.py", "core/memory.py", "serving/connection.py"}
+ASKS_THE_SYSTEM = {
+    *("storage/system.py", "storage/regular.py", "core/memory.py", "serving/connection.py", "kernels/compiled_file.py")
+}
 READS_TEXT = (".read_text", ".write_text", ".TextIOWrapper", ".fdopen")
 LONGEST_FILE, LONGEST_FUNCTION = 300, 50
 # A kernel is one function.

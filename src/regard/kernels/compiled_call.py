@@ -9,9 +9,26 @@ from functools import cache
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils._device import DeviceContext
 
 from regard.kernels.choice import PLAIN
 from regard.kernels.compiled import library
+
+Shape = Sequence[int]
+
+
+def are_taken(inputs: Sequence[Tensor], shapes_of: Callable[..., list[Shape] | None]) -> bool:
+    """Whether C takes these inputs, the first of which lies on a CPU: plain numbers, and of the sizes that it reads.
+
+    shapes_of  the shape that each must have, told all of them; None where they are too few to be worth a call.
+    """
+    if is_made_for_others() or not inputs[0].is_cpu:
+        return False  # before sizes are looked at: what is made would be so for these alone
+    shapes = shapes_of(*inputs)
+    if shapes is None or not are_plain(*inputs):
+        return False
+    # C would read what lies beside a smaller one; torch's own form broadcasts it, or says what is wrong.
+    return [part.shape for part in inputs] == shapes and library() is not None
 
 
 def are_plain(*tensors: Tensor | None) -> bool:
@@ -50,7 +67,18 @@ def _is_watched() -> bool:
     """Whether somebody follows torch's operations, or transforms them, and would not see one of C."""
     transformed = torch._C._functorch.peek_interpreter_stack() is not None  # pyright: ignore
     transformed = transformed or forward_ad._current_level >= 0  # gradients that are made on the way forward
-    return transformed or torch._C._len_torch_dispatch_stack() > 0 or torch.is_autocast_enabled("cpu")
+    followed = torch._C._len_torch_dispatch_stack() > 0 or (_count_of_modes() > 0 and _functions_are_followed())
+    return transformed or followed or torch.is_autocast_enabled("cpu")
+
+
+# How many modes torch's functions go through (TorchFunctionMode), in versions of torch that tell.
+_count_of_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 0)
+
+
+def _functions_are_followed() -> bool:
+    """Whether a mode looks at torch's functions. The one of a default device only says where new tensors lie."""
+    modes = (torch._C._get_function_stack_at(i) for i in range(_count_of_modes()))
+    return not all(isinstance(mode, DeviceContext) for mode in modes)
 
 
 def is_made_for_others() -> bool:
@@ -82,8 +110,14 @@ def loaded() -> ctypes.CDLL:
 def followed_gradients(
     readable: Callable[..., Tensor | tuple[Tensor, ...]], inputs: Sequence[Tensor], gradients: Sequence[Tensor]
 ) -> tuple[Tensor, ...]:
-    """Gradients by autograd, followed themselves where somebody asks for that."""
+    """Gradients by autograd, followed themselves where somebody asks for that.
+
+    Of a view of each input: an input may be made from another, or be given twice, and its gradient is that of its own
+    place alone. Whoever asked adds up the rest.
+    """
     followed = torch.is_grad_enabled()
     with torch.enable_grad():
-        leaves = [part if followed and part.requires_grad else part.detach().requires_grad_() for part in inputs]
+        leaves = [
+            part.view_as(part) if followed and part.requires_grad else part.detach().requires_grad_() for part in inputs
+        ]
         return torch.autograd.grad(readable(*leaves), leaves, gradients, create_graph=followed)

@@ -44,6 +44,9 @@ void convolve(float *y, const float *x, const float *recent, const float *weight
         }
 }
 
+/* How many blocks a text has, each of which has sums of its own. */
+int64_t convolve_blocks(int64_t length) { return pieces_of(length, BLOCK); }
+
 /* How many numbers of room the gradients take. */
 int64_t convolve_room(const int64_t *sizes) {
     const struct sizes *s = (const struct sizes *)sizes;
@@ -91,7 +94,7 @@ void convolve_back(float *const *found, const float *d_y, const float *x, const 
                    const float *bias, const int64_t *sizes, float *room) {
     const struct sizes *s = (const struct sizes *)sizes;
     float *d_x = found[0], *d_recent = found[1], *sums = found[2];
-    int64_t blocks = (s->length + BLOCK - 1) / BLOCK, before = s->window - 1;
+    int64_t blocks = convolve_blocks(s->length), before = s->window - 1;
 #pragma omp parallel for schedule(static) num_threads(s->threads)
     for (int64_t unit = 0; unit < s->batch * blocks; unit++) {
         int64_t row = unit / blocks, start = unit % blocks * BLOCK, last = smaller(s->length, start + BLOCK);

@@ -8,18 +8,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from regard.kernels.compiled import library
-from regard.kernels.compiled_call import addresses, are_plain, counts, is_made_for_others, loaded, with_rows
+from regard.kernels.compiled_call import Shape, addresses, are_taken, counts, loaded, with_rows
 
 WORTH_A_CALL = 1 << 16  # numbers from which on a library is made
-BLOCK = 64  # as in convolution.c
 
 
-def takes(x: Tensor, *others: Tensor) -> bool:
-    """Whether x (B, T, E) and what goes with it are many plain numbers of float32 on a CPU."""
-    if is_made_for_others():
-        return False  # before sizes are looked at: what is made would be so for these alone
-    return x.is_cpu and x.numel() >= WORTH_A_CALL and are_plain(x, *others) and library() is not None
+def takes(*inputs: Tensor) -> bool:
+    """Whether what `convolve` is given, and then y's gradient, are plain numbers of float32 on a CPU, many and of sizes
+    that fit."""
+    return are_taken(inputs, _shapes)
+
+
+def _shapes(x: Tensor, _recent: Tensor, weight: Tensor, _bias: Tensor, *d_y: Tensor) -> list[Shape] | None:
+    """Of x (B, T, E), recent (B, W - 1, E), weight (E, W), bias (E,), and y's gradient where it is there."""
+    if x.numel() < WORTH_A_CALL or x.dim() != 3 or weight.dim() != 2:
+        return None
+    (batch, _, width), window = x.shape, weight.shape[1]
+    return [x.shape, (batch, window - 1, width), (width, window), (width,), *(x.shape for _ in d_y)]
 
 
 def convolve(x: Tensor, recent: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -34,9 +39,9 @@ def gradients(d_y: Tensor, x: Tensor, recent: Tensor, weight: Tensor, bias: Tens
     """Of all inputs, of that of y."""
     d_y, given = with_rows(d_y), _laid(x, recent, weight, bias)
     batch, length, width = x.shape
-    sums = x.new_empty(batch * -(-length // BLOCK), weight.shape[1] + 1, width)
-    d_x, d_recent = x.new_empty(x.shape), x.new_empty(recent.shape)
     sizes, found = _sizes(given, d_y), loaded()
+    sums = x.new_empty(batch * found.convolve_blocks(length), weight.shape[1] + 1, width)
+    d_x, d_recent = x.new_empty(x.shape), x.new_empty(recent.shape)
     room = x.new_empty(found.convolve_room(sizes))
     places = [part.data_ptr() for part in (d_y, *given)]
     found.convolve_back(addresses((d_x, d_recent, sums)), *places, sizes, room.data_ptr())

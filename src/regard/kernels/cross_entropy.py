@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.kernels.choice import has_triton
+from regard.kernels.compiled_call import followed_gradients
 from regard.kernels.operators import if_built
 from regard.kernels.product import fit, linear, multiply, takes
 
@@ -92,23 +93,43 @@ def _chunked(hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tenso
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Loss and gradients chunk by chunk, all in the forward pass."""
+    """Loss and gradients chunk by chunk, all in the forward pass.
+
+    The inputs are kept for whoever follows the gradients, which the readable form then makes with all logits.
+    """
 
     @staticmethod
     def forward(ctx, hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int) -> Tensor:
         loss, *gradients = loss_and_gradients(hidden, weight, bias, targets, ignore_index, ctx.needs_input_grad[:3])
-        ctx.save_for_backward(*gradients)
+        ctx.save_for_backward(*gradients, hidden, weight, bias, targets)
         ctx.dtypes = hidden.dtype, weight.dtype, None if bias is None else bias.dtype
+        ctx.ignore_index = ignore_index
         return loss
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        *kept, hidden, weight, bias, targets = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return (*_followed(hidden, weight, bias, targets, ctx.ignore_index, gradients), None, None)
         scale = gradients[0]
         scaled = [
             None if gradient is None else (gradient * scale).to(dtype)
-            for gradient, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True)
+            for gradient, dtype in zip(kept, ctx.dtypes, strict=True)
         ]
         return (*scaled, None, None)
+
+
+def _followed(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, ignore_index: int, uppers: Sequence[Tensor]
+) -> tuple[Tensor | None, ...]:
+    """Gradients of hidden, weight and bias that know how they came from the inputs."""
+
+    def loss(hidden: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        return linear_cross_entropy_readable(hidden, weight, bias, targets, ignore_index)
+
+    if bias is None:
+        return (*followed_gradients(loss, (hidden, weight), uppers), None)
+    return followed_gradients(loss, (hidden, weight, bias), uppers)
 
 
 @torch.library.custom_op("regard::linear_cross_entropy", mutates_args=())

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from regard.kernels.choice import PLAIN
-from regard.kernels.compiled import library
+from regard.kernels.compiled_call import loaded
 
 FEW_ROWS, SOME_ROWS = 4, 64
 # Attention of one token, by the numbers of the state.
@@ -41,7 +41,7 @@ class Step:
         self, name: str, held: Sequence[Tensor | None], sizes: tuple[int, int], *more: float, most: int = FEW_ROWS
     ) -> None:
         (self._n, self._k), self._more, self._most = sizes, more, most
-        self._call, self._held = getattr(_library(), name), held
+        self._call, self._held = getattr(loaded(), name), held
         self._read = [_address(tensor) for tensor in held]
 
     def __call__(self, x: Tensor) -> Tensor | None:
@@ -68,7 +68,7 @@ class AttentionStep:
     def __init__(self, scale: float, window: int | None, norms: Norms | None, base: float | None) -> None:
         self._scale, self._window, self._base = scale, window or 0, base
         self._norms = None if norms is None else (norms[0].float(), norms[1].float(), norms[2])
-        self._calls = {kind: getattr(_library(), name) for kind, name in ATTENDS.items()}
+        self._calls = {kind: getattr(loaded(), name) for kind, name in ATTENDS.items()}
 
     def __call__(self, q: Tensor, new: tuple[Tensor, Tensor], cache: tuple[Tensor, Tensor], count: Tensor) -> Tensor:
         (k, v), (keys, values) = new, cache
@@ -167,9 +167,3 @@ def _frequencies(width: int, base: float) -> Tensor:
 
 def _address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
-
-
-def _library() -> ctypes.CDLL:
-    found = library()
-    assert found is not None, "a part is compiled without a library"
-    return found

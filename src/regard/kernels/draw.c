@@ -6,6 +6,9 @@
 
 #define PIECE 256 /* probabilities that are added up in float32; pieces are added up in float64 */
 
+/* How many pieces a row of n numbers has. */
+int64_t draw_pieces(int64_t n) { return pieces_of(n, PIECE); }
+
 /* The place of the largest of n numbers, the first of those that are equal. */
 static int64_t likeliest(const float *x, int64_t n) {
     floats high = (floats){0} - INFINITY;
@@ -36,7 +39,7 @@ static float piece_of(float *made, const float *x, int64_t n, float largest, flo
 static int64_t drawn(const float *x, int64_t n, float largest, float inverse, double u, double *sums) {
     float made[PIECE];
     double sum = 0, inside;
-    int64_t pieces = (n + PIECE - 1) / PIECE, piece = 0, last = 0;
+    int64_t pieces = draw_pieces(n), piece = 0, last = 0;
     for (int64_t i = 0; i < pieces; i++)
         sums[i] = sum += piece_of(made, x + i * PIECE, smaller(n - i * PIECE, PIECE), largest, inverse);
     while (piece < pieces - 1 && !(sums[piece] > u * sum) && sums[piece] < sum) piece++;
@@ -56,10 +59,10 @@ static int64_t drawn(const float *x, int64_t n, float largest, float inverse, do
    temperature  (b) by which logits are divided before a token is drawn
    greedy       (b) whether a row takes its likeliest token
    uniform      (b) in [0, 1), or null where all rows are greedy
-   sums         room for b times as many numbers as there are pieces of n */
+   sums         room for b draw_pieces(n) numbers */
 void draw(int64_t *tokens, float *log_probs, const float *logits, const double *temperature, const uint8_t *greedy,
           const double *uniform, double *sums, int64_t b, int64_t n) {
-    int64_t pieces = (n + PIECE - 1) / PIECE;
+    int64_t pieces = draw_pieces(n);
 #pragma omp parallel for schedule(dynamic, 1)
     for (int64_t row = 0; row < b; row++) {
         const float *x = logits + row * n;

@@ -12,16 +12,17 @@ import torch
 from torch import Tensor
 
 from regard.kernels.compiled import library
-from regard.kernels.compiled_call import are_read
+from regard.kernels.compiled_call import are_read, is_made_for_others, loaded
 
 # From so many logits on a row is drawn here, whatever is drawn beside it: otherwise its neighbours would have a say in
 # how its sums round.
 WIDE = 1 << 15
-PIECE = 256
 
 
 def takes(logits: Tensor) -> bool:
     """Whether logits (B, V) are many, and plain numbers of float32 on a CPU."""
+    if is_made_for_others():
+        return False  # before sizes are looked at: what is made would be so for these alone
     if logits.shape[-1] < WIDE or torch.is_grad_enabled() or not are_read(logits):
         return False
     return logits.is_contiguous() and library() is not None
@@ -32,15 +33,12 @@ def draw(logits: Tensor, temperature: Tensor, greedy: Tensor, uniform: Tensor | 
 
     uniform  (B,) in [0, 1), None where all are greedy.
     """
-    found = library()
-    assert found is not None, "a drawing without a library"
-    rows, width = logits.shape
+    found, (rows, width) = loaded(), logits.shape
     tokens, log_probs = logits.new_empty(rows, dtype=torch.long), logits.new_empty(rows)
     # Of each row, or one for all.
     temperature, greedy = (part.expand(rows, 1).contiguous() for part in (temperature.double(), greedy))
     uniform = None if uniform is None else uniform.double().expand(rows).contiguous()
-    sums = logits.new_empty(rows, -(-width // PIECE), dtype=torch.float64)
-    torch.get_num_threads()  # as in compiled_call.py
+    sums = logits.new_empty(rows, found.draw_pieces(width), dtype=torch.float64)
     places = [part.data_ptr() for part in (tokens, log_probs, logits, temperature, greedy)]
     found.draw(*places, None if uniform is None else uniform.data_ptr(), sums.data_ptr(), rows, width)
     return tokens, log_probs

@@ -58,13 +58,16 @@ static void vector_back(float *d_x, float *d_z, float *d_w, const float *d_y, co
     }
 }
 
+/* How many blocks so many vectors make. */
+int64_t gated_norm_blocks(int64_t rows) { return pieces_of(rows, BLOCK); }
+
 /* d_x and d_z (M, D), and the sums (blocks, D) of every block for w. */
 void gated_norm_back(float *const *found, const float *d_y, const float *x, const float *z, const float *w,
                      const int64_t *sizes, float epsilon) {
     const struct sizes *s = (const struct sizes *)sizes;
     int64_t width = s->width;
 #pragma omp parallel for schedule(static) num_threads(s->threads)
-    for (int64_t block = 0; block < (s->rows + BLOCK - 1) / BLOCK; block++) {
+    for (int64_t block = 0; block < gated_norm_blocks(s->rows); block++) {
         float *d_w = found[2] + block * width;
         memset(d_w, 0, width * sizeof *d_w);
         for (int64_t row = block * BLOCK; row < smaller(s->rows, (block + 1) * BLOCK); row++)

@@ -10,27 +10,28 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regard.kernels.compiled import library
 from regard.kernels.compiled_call import (
+    Shape,
     addresses,
     are_plain,
+    are_taken,
     counts,
     followed_gradients,
-    is_made_for_others,
     loaded,
     with_rows,
 )
 
 WORTH_A_CALL = 1 << 16  # numbers from which on a library is made
-BLOCK = 32  # as in gated_norm.c
 Readable = Callable[[Tensor, Tensor, Tensor, float], Tensor]
 
 
-def takes(x: Tensor, *others: Tensor) -> bool:
-    """Whether x (..., D) and what goes with it are many plain numbers of float32 on a CPU."""
-    if is_made_for_others():
-        return False  # before sizes are looked at: what is made would be so for these alone
-    return x.is_cpu and x.numel() >= WORTH_A_CALL and are_plain(x, *others) and library() is not None
+def takes(*inputs: Tensor) -> bool:
+    """Whether x (..., D), z and the weight are plain numbers of float32 on a CPU, many and of sizes that fit."""
+    return are_taken(inputs, _shapes)
+
+
+def _shapes(x: Tensor, *_others: Tensor) -> list[Shape] | None:
+    return None if x.numel() < WORTH_A_CALL else [x.shape, x.shape, x.shape[-1:]]
 
 
 def gated_norm(x: Tensor, z: Tensor, weight: Tensor, epsilon: float, readable: Readable) -> Tensor:
@@ -58,19 +59,20 @@ class _GatedNorm(torch.autograd.Function):
 
 
 def _forward(x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-    rows, gates = _rows(x), _rows(z)
+    rows, gates, weight = _rows(x), _rows(z), weight.contiguous()
     y = x.new_empty(x.shape)
-    places = [part.data_ptr() for part in (y, rows, gates, weight.contiguous())]
+    places = [part.data_ptr() for part in (y, rows, gates, weight)]
     loaded().gated_norm(*places, _sizes(rows, gates, rows), epsilon)
     return y
 
 
 def _backward(d_y: Tensor, x: Tensor, z: Tensor, weight: Tensor, epsilon: float) -> tuple[Tensor, ...]:
-    rows, gates, d_y = _rows(x), _rows(z), _rows(d_y)
+    rows, gates, weight, d_y = _rows(x), _rows(z), weight.contiguous(), _rows(d_y)
     d_x, d_z = x.new_empty(x.shape), z.new_empty(z.shape)
-    sums = x.new_empty(-(-len(rows) // BLOCK), x.shape[-1])
-    places = [part.data_ptr() for part in (d_y, rows, gates, weight.contiguous())]
-    loaded().gated_norm_back(addresses((d_x, d_z, sums)), *places, _sizes(rows, gates, d_y), epsilon)
+    found = loaded()
+    sums = x.new_empty(found.gated_norm_blocks(len(rows)), x.shape[-1])
+    places = [part.data_ptr() for part in (d_y, rows, gates, weight)]
+    found.gated_norm_back(addresses((d_x, d_z, sums)), *places, _sizes(rows, gates, d_y), epsilon)
     return d_x, d_z, sums.sum(0)
 
 

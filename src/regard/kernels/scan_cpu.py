@@ -16,31 +16,36 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.kernels.compiled import library
 from regard.kernels.compiled_call import (
+    Shape,
     addresses,
     are_plain,
+    are_taken,
     counts,
     followed_gradients,
-    is_made_for_others,
     loaded,
     with_rows,
 )
 
-LENGTH = 32  # tokens between the states that are kept, as in scan.c
-GROUP = 64  # channels whose gradients of B and C are added up as one, as there
-MOST = 64  # states of a channel that it has room for
+MOST = 64  # states of a channel that there is room for in scan.c, as there
 WORTH_A_CALL = 1 << 17  # states that are made, of one text, from which on a library is made
 Inputs = Sequence[Tensor]
 
 
-def takes(u: Tensor, h: Tensor, *others: Tensor) -> bool:
-    """Whether u (B, T, E), h (B, E, N) and what goes with them are plain numbers of float32 on a CPU."""
-    if is_made_for_others():
-        return False  # before sizes are looked at: what is made would be so for these alone
-    if not u.is_cpu or u.numel() * h.shape[-1] < WORTH_A_CALL * u.shape[0] or h.shape[-1] > MOST:
-        return False
-    return u.numel() > 0 and are_plain(u, h, *others) and library() is not None
+def takes(*inputs: Tensor) -> bool:
+    """Whether what `scan` is given are plain numbers of float32 on a CPU, many and of sizes that fit."""
+    return are_taken(inputs, _shapes)
+
+
+def _shapes(u: Tensor, _raw: Tensor, a: Tensor, *_others: Tensor) -> list[Shape] | None:
+    """Of u, raw and z (B, T, E), A (E, N), b and c (B, T, N), h (B, E, N) and D (E,)."""
+    if u.dim() != 3 or a.dim() != 2 or a.shape[1] > MOST:
+        return None
+    (batch, length, width), states = u.shape, a.shape[1]
+    if u.numel() == 0 or u.numel() * states < WORTH_A_CALL * batch:
+        return None
+    maps = (batch, length, states)
+    return [u.shape, u.shape, (width, states), maps, maps, (batch, width, states), (width,), u.shape]
 
 
 def scan(
@@ -57,7 +62,7 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx, *inputs: Tensor) -> tuple[Tensor, Tensor]:
         u, h = inputs[0], inputs[5]
-        borders = u.new_empty(len(u), -(-u.shape[1] // LENGTH), h.shape[2], h.shape[1])
+        borders = u.new_empty(len(u), loaded().scan_pieces(u.shape[1]), h.shape[2], h.shape[1])
         ctx.save_for_backward(*inputs, borders)
         return _forward(inputs, borders)
 
@@ -85,11 +90,14 @@ def _backward(inputs: Inputs, borders: Tensor, d_y: Tensor, d_h: Tensor) -> tupl
     # In C it becomes the gradient of the first state.
     d_h = d_h.transpose(1, 2).clone(memory_format=torch.contiguous_format)
     d_u, d_raw, d_z = (h.new_empty(batch, length, width) for _ in range(3))
-    d_b, d_c = (h.new_empty(batch, -(-width // GROUP), length, states) for _ in range(2))
+    found = loaded()
+    d_b, d_c = (h.new_empty(batch, found.scan_groups(width), length, states) for _ in range(2))
     d_a, d_skip = torch.empty_like(h), h.new_empty(batch, width)
     given = [with_rows(d_y), *rows, d_u, d_raw, d_z]
     places = [part.data_ptr() for part in (a, skip, borders, d_h, d_a, d_skip)]
-    loaded().scan_gradients(addresses([*given, d_b, d_c]), *places, _sizes(given, states))
+    sizes = _sizes(given, states)
+    room = h.new_empty(found.scan_room(sizes))
+    found.scan_gradients(addresses([*given, d_b, d_c]), *places, sizes, room.data_ptr())
     return d_u, d_raw, d_a.sum(0).t(), d_b.sum(1), d_c.sum(1), d_h.transpose(1, 2), d_skip.sum(0), d_z
 
 
@@ -102,7 +110,8 @@ def _laid(inputs: Inputs) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
 
 def _sizes(given: Sequence[Tensor], states: int):
     """`sizes` of scan.c."""
-    return counts(*given[0].shape, states, *(step for part in given for step in part.stride()[:2]))
+    threads = torch.get_num_threads()
+    return counts(*given[0].shape, states, threads, *(step for part in given for step in part.stride()[:2]))
 
 
 def _readable(

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.kernels import scan_cpu
+from regard.kernels.compiled_call import followed_gradients, is_made_for_others
 from regard.kernels.operators import by_kernel, kernels_take, readable_gradients
 
 CHUNK = 16
@@ -103,9 +104,11 @@ def scan_kernels_take(u: Tensor, h: Tensor) -> bool:
     return h.dtype == torch.float32 and h.shape[-1] <= MOST_STATES and u.numel() > 0 and kernels_take(u)
 
 
-def gated_scan_takes(u: Tensor, h: Tensor, skip: Tensor, z: Tensor) -> bool:
-    """Whether kernels can do it with its gate: Triton's, or on a CPU those of C."""
-    return scan_kernels_take(u, h) or scan_cpu.takes(u, h, skip, z)
+def gated_scan_takes(
+    u: Tensor, raw: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor, skip: Tensor, z: Tensor
+) -> bool:
+    """Whether `gated_selective_scan` can be called with these: kernels of Triton's, or on a CPU those of C."""
+    return scan_kernels_take(u, h) or scan_cpu.takes(u, raw, a, b, c, h, skip, z)
 
 
 @torch.library.custom_op("regard::selective_scan", mutates_args=())
@@ -184,7 +187,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, u: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-        y = torch.empty_like(u)
+        y, inputs = torch.empty_like(u), (u, dt, a, b, c, h)
         a, h = a.T.contiguous(), h.transpose(1, 2).contiguous()
         borders = []
         for start in range(0, u.shape[1], CHUNK):
@@ -194,14 +197,16 @@ class _Scan(torch.autograd.Function):
             y[:, piece] = (c[:, piece].transpose(0, 1)[:, :, None] @ states)[:, :, 0].transpose(0, 1)
             # A copy, so that the whole chunk is not kept alive by its last state.
             h = states[-1].clone()
-        ctx.save_for_backward(u, dt, a, b, c, *borders)
+        ctx.save_for_backward(*inputs, *borders)
         return y, h.transpose(1, 2).contiguous()
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> tuple[Tensor, ...]:
+        u, dt, a, b, c, h, *borders = ctx.saved_tensors
+        if torch.is_grad_enabled() and not is_made_for_others():  # gradients that are followed are torch's own
+            return followed_gradients(selective_scan_readable, (u, dt, a, b, c, h), gradients)
         d_y, d_h = gradients
-        d_h = d_h.transpose(1, 2)
-        u, dt, a, b, c, *borders = ctx.saved_tensors
+        a, d_h = a.T.contiguous(), d_h.transpose(1, 2)
         d_u, d_dt, d_b, d_c, d_a = map(torch.empty_like, (u, dt, b, c, a))
         d_a.zero_()
         for i in reversed(range(len(borders))):

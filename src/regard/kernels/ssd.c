@@ -174,11 +174,16 @@ static void begin(float *to, const struct sizes *s, const float *state) {
     transpose(to, padded(s->width), state, s->states, s->width, s->states);
 }
 
+/* Threads that have work, each with a room of its own. */
+static int64_t workers(const struct sizes *s, int back) {
+    return smaller(s->threads, s->batch * (back ? s->groups * s->parts : s->heads));
+}
+
 /* How many numbers of room a pass needs. */
 int64_t ssd_room(const int64_t *sizes, int64_t back) {
     const struct sizes *s = (const struct sizes *)sizes;
     struct room own;
-    return (back ? 1 + s->parts : 1) * maps_in(s) + s->threads * furnish(&own, 0, s, back);
+    return (back ? 1 + s->parts : 1) * maps_in(s) + workers(s, back) * furnish(&own, 0, s, back);
 }
 
 /* y (B, T, H, P) and the state after, (B, H, P, N). */
@@ -190,7 +195,7 @@ void ssd_forward(float *y, float *last, const float *const *given, const int64_t
     int64_t each = furnish(&measure, 0, s, 0);
     float *rooms = room + maps_in(s);
     read_maps(room, s, in);
-#pragma omp parallel num_threads(s->threads)
+#pragma omp parallel num_threads(workers(s, 0))
     {
         struct room own;
         furnish(&own, rooms + omp_get_thread_num() * each, s, 0);
@@ -356,7 +361,7 @@ void ssd_backward(float *const *found, const float *d_y, const float *d_last, co
     struct room measure;
     int64_t each = furnish(&measure, 0, s, 1);
     read_maps(room, s, in);
-#pragma omp parallel num_threads(s->threads)
+#pragma omp parallel num_threads(workers(s, 1))
     {
         struct room own;
         furnish(&own, rooms + omp_get_thread_num() * each, s, 1);

@@ -21,7 +21,7 @@ CHUNK = {torch.bfloat16: 64, torch.float16: 64, torch.float32: 32}
 
 def ssd_kernels_take(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> bool:
     """Whether `ssd` can be called with these; else the readable forms are the way."""
-    return _triton_takes(x, b, h) or ssd_cpu.takes(x, b, dt, decay, c, skip, h)
+    return _triton_takes(x, b, h) or ssd_cpu.takes(x, dt, decay, b, c, skip, h)
 
 
 def _triton_takes(x: Tensor, b: Tensor, h: Tensor) -> bool:

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from regard.kernels.compiled import library
 from regard.kernels.compiled_call import (
+    Shape,
     addresses,
     are_plain,
+    are_taken,
     counts,
     followed_gradients,
-    is_made_for_others,
     loaded,
     with_rows,
 )
@@ -28,17 +28,25 @@ from regard.kernels.ssd_readable import ssd_chunked
 # Products of an input and a state, of one text, from which on a library is made: it is faster for any.
 WORTH_A_CALL = 1 << 15
 UNITS = 16  # that threads share in the backward pass, as far as there are heads
+MOST_SUMS = 1 << 26  # numbers that their sums may take, as far as one for all heads takes fewer
 CHUNK = 64  # of the readable form
 Inputs = Sequence[Tensor]
 
 
-def takes(x: Tensor, b: Tensor, *others: Tensor) -> bool:
-    """Whether x (B, T, H, P), b (B, T, G, N) and what goes with them are plain numbers of float32 on a CPU."""
-    if is_made_for_others():
-        return False  # before sizes are looked at: what is made would be so for these alone
-    if not x.is_cpu or x.numel() * b.shape[-1] < WORTH_A_CALL * x.shape[0]:
-        return False
-    return x.numel() > 0 and are_plain(x, b, *others) and library() is not None
+def takes(*inputs: Tensor) -> bool:
+    """Whether what `ssd` is given are plain numbers of float32 on a CPU, many and of sizes that fit."""
+    return are_taken(inputs, _shapes)
+
+
+def _shapes(x: Tensor, _dt: Tensor, _decay: Tensor, b: Tensor, *_others: Tensor) -> list[Shape] | None:
+    """Of x (B, T, H, P), dt and decay (B, T, H), b and c (B, T, G, N), skip (H,), h (B, H, P, N)."""
+    if x.dim() != 4 or b.dim() != 4 or b.shape[2] == 0:
+        return None
+    (batch, length, heads, width), (groups, states) = x.shape, b.shape[2:]
+    if x.numel() == 0 or x.numel() * states < WORTH_A_CALL * batch or heads % groups:
+        return None
+    steps, maps = (batch, length, heads), (batch, length, groups, states)
+    return [x.shape, steps, steps, maps, maps, (heads,), (batch, heads, width, states)]
 
 
 def ssd(x: Tensor, dt: Tensor, decay: Tensor, b: Tensor, c: Tensor, skip: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
@@ -98,10 +106,10 @@ def _sizes(inputs: Inputs, d_y: Tensor) -> ctypes.Array[ctypes.c_int64]:
     x, _, _, b, c, *_ = inputs
     (rows, length, heads, width), (groups, states) = x.shape, b.shape[2:]
     # Parts that do not depend on the number of threads: sums are made in one order.
-    parts = min(heads // groups, max(1, -(-UNITS // (rows * groups))))
+    parts = min(heads // groups, -(-UNITS // (rows * groups)), MOST_SUMS // (2 * b.numel()))
     threads = min(torch.get_num_threads(), rows * heads)
     strides = [step for part in (x, b, c, d_y) for step in part.stride()[:3]]
-    return counts(rows, length, heads, width, groups, states, parts, threads, *strides)
+    return counts(rows, length, heads, width, groups, states, max(1, parts), threads, *strides)
 
 
 def _readable(

@@ -20,6 +20,9 @@ typedef int32_t ints __attribute__((vector_size(4 * WIDTH)));
 
 static inline int64_t smaller(int64_t one, int64_t other) { return one < other ? one : other; }
 
+/* Of how many pieces of some size n is made, the last of which may be shorter. */
+static inline int64_t pieces_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
 static inline floats load(const float *at) {
     floats found;
     memcpy(&found, at, sizeof found);

@@ -106,12 +106,13 @@ class Mamba(Mixer):
             # Softplus of it is a step of length 0, which writes nothing and forgets nothing: padding leaves the state
             # as it is.
             step = step.masked_fill(~real_tokens(context.lengths, x)[..., None], float("-inf"))
-        if gated_scan_takes(stream, state.memory, self.skip, gate) and not self.steps.recorded:
-            chosen = (self._decay(), write, read, state.memory)
-            y, memory = gated_selective_scan(stream, step, *chosen, self.skip, gate)
+        chosen = (self._decay(), write, read, state.memory)
+        given = (stream, step, *chosen, self.skip, gate)
+        if not self.steps.recorded and gated_scan_takes(*given):
+            y, memory = gated_selective_scan(*given)
         else:
             step = self.steps(F.softplus(step))
-            y, memory = selective_scan(stream, step, self._decay(), write, read, state.memory)
+            y, memory = selective_scan(stream, step, *chosen)
             y = self._gated(y, stream, gate)
         y = self.hidden_to_output(y)
         return y, SelectiveState(memory, recent, advance(state.count, x.shape[1], context.lengths))

@@ -107,3 +107,15 @@ def test_small_vocabularies_and_gradients_are_torchs(monkeypatch: pytest.MonkeyP
         assert not draw_cpu.takes(torch.randn(50, 2).T)
         monkeypatch.setattr(draw_cpu, "WIDE", 51)
         assert not draw_cpu.takes(torch.randn(2, 50))
+
+
+@torch.no_grad()
+def test_what_is_traced_draws_as_torch_does() -> None:
+    both = [GREEDY, GREEDY]
+
+    def tokens(logits: torch.Tensor) -> torch.Tensor:
+        return next_tokens(logits, RowSettings.of(both, CPU), None, kind_of(both))[0]
+
+    traced = torch.jit.trace(tokens, torch.randn(2, 50), check_trace=False)
+    others = torch.randn(2, 50)
+    assert traced(others).tolist() == others.argmax(-1).tolist()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from regard.kernels import convolution_cpu, gated_norm_cpu
+from regard.kernels import compiled_call, convolution_cpu, gated_norm_cpu
 from regard.kernels.compiled import library
 from regard.kernels.convolution import causal_convolution
 from regard.kernels.gated_norm import gated_rms_norm
@@ -80,6 +80,19 @@ def test_a_gated_norm_of_any_size(shape: tuple[int, ...], taken: list[str]) -> N
     assert taken == ["_forward", "_backward"]
 
 
+def test_a_weight_whose_numbers_lie_apart_is_there_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    plain, others = gated_norm_cpu.loaded, []
+
+    def late() -> object:
+        # A copy of the weight that nobody holds would be these by now.
+        others.extend(torch.full((40,), torch.nan) for _ in range(9))
+        return plain()
+
+    monkeypatch.setattr(gated_norm_cpu, "loaded", late)
+    compare(normed, gated, [inside(4, 70, 40), inside(4, 70, 40), torch.randn(40, 2)[:, 0]])
+
+
 def cases() -> list[tuple[Form, Form, list[Tensor]]]:
     torch.manual_seed(0)
     maps = torch.randn(6, 3), torch.randn(6)
@@ -119,7 +132,8 @@ def test_what_others_follow_or_is_of_another_kind_is_torchs(monkeypatch: pytest.
     x, found = torch.randn(2, 70, 6), []
 
     def asked(x: Tensor) -> Tensor:
-        found.append((convolution_cpu.takes(x), gated_norm_cpu.takes(x)))
+        maps = x.new_ones(x.shape[-1], 1), x.new_ones(x.shape[-1])
+        found.append((convolution_cpu.takes(x, x[:, :0], *maps), gated_norm_cpu.takes(x, x, maps[1])))
         return x.sum()
 
     asked(x)
@@ -131,8 +145,7 @@ def test_what_others_follow_or_is_of_another_kind_is_torchs(monkeypatch: pytest.
     with torch.autocast("cpu"):
         asked(x)
     torch.func.grad(asked)(x)
-    monkeypatch.setattr(convolution_cpu, "library", lambda: None)
-    monkeypatch.setattr(gated_norm_cpu, "library", lambda: None)
+    monkeypatch.setattr(compiled_call, "library", lambda: None)
     asked(x)
     assert found == [(False, False)] * 6
 
@@ -140,8 +153,7 @@ def test_what_others_follow_or_is_of_another_kind_is_torchs(monkeypatch: pytest.
 @pytest.mark.parametrize("which", [0, 1])
 def test_without_a_compiler_they_are_torchs(which: int, taken: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     function, equation, inputs = cases()[which]
-    monkeypatch.setattr(convolution_cpu, "library", lambda: None)
-    monkeypatch.setattr(gated_norm_cpu, "library", lambda: None)
+    monkeypatch.setattr(compiled_call, "library", lambda: None)
     compare(function, equation, inputs)
     torch.jit.trace(lambda given: function(given, *inputs[1:]), inputs[0], check_trace=False)
     assert taken == []

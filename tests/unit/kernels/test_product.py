@@ -123,6 +123,26 @@ def test_the_heads_cross_entropy_is_that_of_float64(
         torch.testing.assert_close(one.grad.double(), other.grad, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_gradients_of_the_cross_entropys_gradients(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    monkeypatch.setattr(cross_entropy, "WORTH_CHUNKING", 1)
+    parts = [torch.randn(29, 6), torch.randn(50, 6), *([torch.randn(50)] if bias else [])]
+    targets = torch.arange(29).index_fill(0, torch.tensor([3]), -100)
+
+    def equation(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return F.cross_entropy(F.linear(hidden, weight, bias), targets, reduction="sum")
+
+    def gradients(form: Callable[..., Tensor], given: list[Tensor]) -> list[Tensor]:
+        leaves = [part.detach().requires_grad_() for part in given]
+        first = torch.autograd.grad(form(*leaves, *([] if bias else [None])), leaves, create_graph=True)
+        return [*first, *torch.autograd.grad(torch.stack([part.square().sum() for part in first]).sum(), leaves)]
+
+    found = gradients(lambda *given: linear_cross_entropy(*given, targets), parts)
+    for one, other in zip(found, gradients(equation, [part.double() for part in parts]), strict=True):
+        torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-4)
+
+
 def test_what_others_follow_or_is_of_another_kind_is_torchs(taken: list[tuple[int, ...]]) -> None:
     x, weight = torch.randn(4, 6), nn.Parameter(torch.randn(5, 6))
     with FlopCounterMode(display=False) as counter:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from regard import build
-from regard.kernels import scan_cpu
+from regard.kernels import compiled_call, scan_cpu
 from regard.kernels.compiled import library
 
 pytestmark = pytest.mark.skipif(library() is None, reason="no C compiler")
@@ -108,32 +112,43 @@ def test_two_threads_come_to_the_bits_of_one() -> None:
     assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
 
 
+def test_threads_with_little_room_of_their_own_do_it() -> None:
+    work = """
+import torch
+from kernels.test_scan_cpu import scan_inputs
+from regard.kernels import scan_cpu
+torch.set_num_threads(2)
+scan_cpu.scan(*(x.requires_grad_() for x in scan_inputs(4, 256, 64, 16)))[0].sum().backward()
+"""
+    small = os.environ | {"OMP_STACKSIZE": "200k", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", work], env=small, check=True, timeout=100)
+
+
 @pytest.mark.usefixtures("_always")
 def test_without_a_compiler_a_model_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build("mamba", vocab_size=11, size="tiny")
     tokens = torch.randint(11, (2, 40))
     compiled_ones, _ = model(tokens)
-    monkeypatch.setattr(scan_cpu, "library", lambda: None)
+    monkeypatch.setattr(compiled_call, "library", lambda: None)
     plain, _ = model(tokens)
     assert close(compiled_ones, plain.double())
 
 
 @pytest.mark.usefixtures("_always")
 def test_what_others_follow_or_is_of_another_kind_is_torchs() -> None:
-    u, _, _, _, _, h, skip, z = scan_inputs(1, 8, 16, 4)
-    assert scan_cpu.takes(u, h, skip, z)
-    assert not scan_cpu.takes(u.double(), h, skip, z)
-    assert not scan_cpu.takes(u, h.double(), skip, z)
-    assert not scan_cpu.takes(u, torch.zeros(1, 16, 65), skip, z)
-    assert not scan_cpu.takes(u.to("meta"), h, skip, z)
+    u, *rest = inputs = scan_inputs(1, 8, 16, 4)
+    assert scan_cpu.takes(*inputs)
+    for i, part in enumerate(inputs):
+        assert not scan_cpu.takes(*inputs[:i], part.double(), *inputs[i + 1 :])
+    assert not scan_cpu.takes(*scan_inputs(1, 8, 16, 65))
+    assert not scan_cpu.takes(u.to("meta"), *rest)
     with torch.autocast("cpu"):
-        assert not scan_cpu.takes(u, h, skip, z)
-    assert not torch.func.vmap(lambda x: torch.tensor(scan_cpu.takes(x, h, skip, z)))(u[None]).any()
+        assert not scan_cpu.takes(*inputs)
+    assert not torch.func.vmap(lambda x: torch.tensor(scan_cpu.takes(x, *rest)))(u[None]).any()
 
 
 def test_nobody_waits_for_a_compiler_for_little() -> None:
-    u, _, _, _, _, h, skip, z = scan_inputs(1, 8, 16, 4)
-    assert not scan_cpu.takes(u, h, skip, z)
+    assert not scan_cpu.takes(*scan_inputs(1, 8, 16, 4))
 
 
 def test_a_gradient_of_a_gradient_is_that_of_the_equation() -> None:

@@ -13,8 +13,9 @@ from torch.autograd import forward_ad
 from torch.utils.flop_counter import FlopCounterMode
 
 from regard.core.tap import record
-from regard.kernels import ssd_cpu
+from regard.kernels import compiled_call, ssd_cpu
 from regard.kernels.compiled import library
+from regard.kernels.compiled_call import loaded
 from regard.kernels.ssd import ssd, ssd_kernels_take
 from regard.kernels.ssd_readable import ssd_recurrent
 from regard.mixers.ssd import SsdConfig
@@ -139,6 +140,15 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
         assert all(torch.equal(found[0][name], other[name]) for name in other)
 
 
+def test_the_room_of_long_texts_does_not_grow_with_threads_that_have_nothing_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    x, maps = torch.empty(1, 49_152, 32, 64, device="meta"), torch.empty(1, 49_152, 1, 128, device="meta")
+    sizes = ssd_cpu._sizes([x, x, x, maps, maps, x, x], x)
+    assert loaded().ssd_room(sizes, 1) < 2 * x.numel()
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("which", range(7))
 def test_what_is_no_number_spoils_its_own_text_alone(bad: float, which: int) -> None:
@@ -198,7 +208,7 @@ def test_what_others_follow_or_is_of_another_kind_is_not_taken(monkeypatch: pyte
     monkeypatch.setattr(ssd_cpu, "WORTH_A_CALL", 1 << 18)
     asked(inputs[0])
     monkeypatch.setattr(ssd_cpu, "WORTH_A_CALL", 1)
-    monkeypatch.setattr(ssd_cpu, "library", lambda: None)
+    monkeypatch.setattr(compiled_call, "library", lambda: None)
     asked(inputs[0])
     assert taken == [False] * 10
 
@@ -217,7 +227,7 @@ def test_the_mixer_takes_it_and_gives_what_the_equations_give(monkeypatch: pytes
         found = gradients()
     assert calls == [1]
     assert all(seen.values())
-    monkeypatch.setattr(ssd_cpu, "library", lambda: None)
+    monkeypatch.setattr(compiled_call, "library", lambda: None)
     for one, other in zip(found, gradients(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
     assert calls == [1]
