@@ -82,8 +82,8 @@ def recurrent(vocab_size: int, layer: Recurrent, to: Assembly) -> LanguageModelC
         norm(last),
         tied=to.tied,
         head_bias=True,
-        # Rows of size 1 take long to turn, and as those of a tied head they would begin with huge logits. Layers without
-        # norms before them begin sooner with them.
+        # Rows of size 1 take long to turn, and as those of a tied head they would begin with huge logits. Layers
+        # without norms before them begin sooner with them.
         embedding_std=None if bare and not to.tied else 0.05,
     )
 

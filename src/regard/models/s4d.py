@@ -37,5 +37,8 @@ def s4d(
     mixer, mlp = S4dConfig(d_model, d_state, init), MlpConfig(d_model, 2 * d_model)
     block = BlockConfig(d_model, mixer, mlp, norm, dropout=dropout)
     return LanguageModelConfig(
-        EmbeddingConfig(vocab_size, d_model, dropout=dropout), StackConfig(d_model, (block,) * n_layers), norm
+        EmbeddingConfig(vocab_size, d_model, dropout=dropout),
+        StackConfig(d_model, (block,) * n_layers),
+        norm,
+        embedding_std=0.05,  # rows of size 1 take long to turn
     )
