@@ -76,12 +76,22 @@ def test_label_smoothing_acts_while_training_only():
 
 def test_dropout_of_a_normed_recurrent_stack_leaves_the_size_of_what_the_head_reads():
     model = registry.build("lstm", vocab_size=50, size="small", dropout=0.5, d_model=64).double()
+    # So large that the stream is the words: what layers make of the half that they see is smaller in the mean.
+    torch.nn.init.normal_(model.embedding.token_to_vector.weight)
     tokens = torch.randint(50, (4, 12))
     resting = model.eval().encode(tokens)
     model.train()
     mean = torch.stack([model.encode(tokens) for _ in range(200)]).mean(0)
     projection = (mean * resting).sum() / resting.square().sum()
     assert 0.8 < projection < 1.2
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
+def test_words_begin_small_where_a_norm_reads_them(name: str):
+    plain = {"norm": "none", "residual": False}
+    for settings, size in (({}, 0.05), ({"tied": True}, 0.05), (plain, 1.0), (plain | {"tied": True}, 0.05)):
+        model = registry.build(name, vocab_size=500, size="small", **settings)
+        assert model.embedding.token_to_vector.weight.std().item() == pytest.approx(size, rel=0.02)
 
 
 def test_files_of_a_recipe_are_found_beside_it(tmp_path: Path):
