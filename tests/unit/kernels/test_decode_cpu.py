@@ -191,6 +191,15 @@ def test_steps_of_a_model_are_those_without_compiled_code(
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_state_of_another_batch_is_refused(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = registry.build("gpt", vocab_size=29, size="tiny").eval()
+    monkeypatch.setattr(packed, "LARGE", 0)
+    with packed_weights(model, 4), pytest.raises((RuntimeError, IndexError)):
+        model(torch.randint(29, (4, 1)), model.init_state(rows).reserve(16))
+
+
 def test_what_wants_gradients_or_other_numbers_is_left_to_torch() -> None:
     step, x = decode_cpu.linear(torch.randn(3, 8), None), torch.randn(1, 8)
     assert step is not None
