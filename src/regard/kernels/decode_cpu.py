@@ -93,7 +93,9 @@ class AttentionStep:
     def takes(self, q: Tensor, keys: Tensor) -> bool:
         """Whether it takes one query a row, (B, H, K), over a cache (B, S, G, K)."""
         plain = q.is_cpu and not torch.is_grad_enabled() and keys.is_contiguous() and type(keys) in PLAIN
-        return plain and q.dtype in ATTENDS and q.dtype is keys.dtype and keys.device.type == "cpu"
+        # Of another number of rows it would read and write beside the cache; the readable form says what is wrong.
+        alike = len(q) == len(keys) and q.dtype is keys.dtype and keys.device.type == "cpu"
+        return plain and alike and q.dtype in ATTENDS
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()

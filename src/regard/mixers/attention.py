@@ -227,8 +227,6 @@ class SelfAttention(CompiledAttention, Mixer):
         plain = c.position == "none" or (c.position == "rotary" and c.rotary.plain)
         if not plain or q.shape[1] != 1 or not state.reserved or context.lengths is not None:
             return False
-        if len(q) != len(state.keys):
-            return False  # a kernel would read and write beside the state; the readable form says what is wrong
         heard = any(tap.recorded for tap in (self.queries, self.keys, self.values, self.scores, self.weights))
         heard = heard or is_heard(self.query_norm) or is_heard(self.key_norm) or is_heard(self.score)
         if heard or not (self.causal and isinstance(self.score, DotScore)) or (self.training and c.dropout):

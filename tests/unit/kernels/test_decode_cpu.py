@@ -192,12 +192,11 @@ def test_steps_of_a_model_are_those_without_compiled_code(
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("rows", [1, 3])
-def test_a_state_of_another_batch_is_refused(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    model: Any = registry.build("gpt", vocab_size=29, size="tiny").eval()
-    monkeypatch.setattr(packed, "LARGE", 0)
-    with packed_weights(model, 4), pytest.raises((RuntimeError, IndexError)):
-        model(torch.randint(29, (4, 1)), model.init_state(rows).reserve(16))
+def test_a_cache_of_another_number_of_rows_is_left_to_torch() -> None:
+    step, q, keys = decode_cpu.AttentionStep(1.0, None, None, None), torch.randn(4, 2, 8), torch.zeros(4, 16, 2, 8)
+    assert step.takes(q, keys)
+    assert not step.takes(q, keys[:1].contiguous())
+    assert not step.takes(q[:3], keys)
 
 
 def test_what_wants_gradients_or_other_numbers_is_left_to_torch() -> None:
