@@ -24,6 +24,8 @@ from regard.core.tap import Traced
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.head import LinearHead
 
+NORMED_STD = 0.05  # of the rows of an embedding that a norm reads: rows of size 1 take long to turn
+
 
 @dataclass(frozen=True)
 class LanguageModelConfig(Config, kind="language_model"):

@@ -17,7 +17,7 @@ from regard.layers.norm import NormConfig
 from regard.mixers.gru import GruConfig
 from regard.mixers.lstm import LstmConfig
 from regard.mixers.rnn import RnnConfig
-from regard.models.language import LanguageModelConfig
+from regard.models.language import NORMED_STD, LanguageModelConfig
 
 Norm = Literal["none", "layer", "rms"]
 Recurrent = RnnConfig | LstmConfig | GruConfig
@@ -82,9 +82,9 @@ def recurrent(vocab_size: int, layer: Recurrent, to: Assembly) -> LanguageModelC
         norm(last),
         tied=to.tied,
         head_bias=True,
-        # Rows of size 1 take long to turn, and as those of a tied head they would begin with huge logits. Layers
-        # without norms before them begin sooner with them.
-        embedding_std=None if bare and not to.tied else 0.05,
+        # As those of a tied head rows of size 1 would begin with huge logits. Layers without norms before them begin
+        # sooner with them.
+        embedding_std=None if bare and not to.tied else NORMED_STD,
     )
 
 

@@ -8,7 +8,7 @@ from regard.layers.embedding import EmbeddingConfig
 from regard.layers.mlp import MlpConfig
 from regard.layers.norm import NormConfig
 from regard.mixers.s4d import Initialisation, S4dConfig
-from regard.models.language import LanguageModelConfig
+from regard.models.language import NORMED_STD, LanguageModelConfig
 
 
 @register(
@@ -40,5 +40,5 @@ def s4d(
         EmbeddingConfig(vocab_size, d_model, dropout=dropout),
         StackConfig(d_model, (block,) * n_layers),
         norm,
-        embedding_std=0.05,  # rows of size 1 take long to turn
+        embedding_std=NORMED_STD,
     )
