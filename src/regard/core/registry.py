@@ -72,7 +72,10 @@ MIXERS = (
     *("s4d", "mamba", "ssd", "senses", "lora"),
 )
 # Parts of saved configs that are no architectures of their own.
-UNREGISTERED = ("models.cache", "models.ensemble", "models.sentence_encoder", "decoding.mixture")
+UNREGISTERED = (
+    *("models.cache", "models.ensemble", "models.sentence_encoder", "models.writer_ensemble"),
+    "decoding.mixture",
+)
 VOCABULARY = "vocab_size"  # the first parameter of a preset that needs nothing else of the data
 SIZES = ("tiny", "small", "base", "paper")
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.context import EMPTY, Context
+from regard.core.device import device_of
 from regard.core.state import State
 
 
@@ -18,7 +19,7 @@ class Forbidding(nn.Module):
     def __init__(self, model: Any, tokens: Sequence[int]) -> None:
         super().__init__()
         self.model = model
-        self.head = ForbiddingHead(model.head, tokens)
+        self.head = ForbiddingHead(model.head, tokens, device_of(model))
 
     @property
     def vocab_size(self) -> int:
@@ -46,12 +47,11 @@ class ForbiddingHead(nn.Module):
 
     tokens: Tensor
 
-    def __init__(self, head: nn.Module, tokens: Sequence[int]) -> None:
+    def __init__(self, head: nn.Module, tokens: Sequence[int], device: torch.device) -> None:
         super().__init__()
         self.head = head
         # Made once, where the logits are: a step that brings a number from the host cannot be captured.
-        where = next(head.parameters(), torch.zeros(())).device
-        self.register_buffer("tokens", torch.tensor(tokens, device=where), persistent=False)
+        self.register_buffer("tokens", torch.tensor(tokens, device=device), persistent=False)
 
     @property
     def n_answers(self) -> int:

@@ -119,6 +119,7 @@ class Mixture(StatefulModel):
     """p = sum of w_i p_i behind the contract; the state is the chain of the parts' states, the logits are log p."""
 
     permutes = False
+    reads = "tokens"
 
     def __init__(self, models: Sequence[TokenModel], weights: Sequence[float]) -> None:
         super().__init__()

@@ -28,7 +28,6 @@ from regard.errors import UsageError
 from regard.interop.onnx_scan import filled, scanned
 from regard.layers.spelled import KINDS, SPELLING_BYTES, SPELLING_LENGTH
 from regard.models.encoder_decoder import SourceModel
-from regard.models.pieces import ReadsPieces
 
 ROWS, LENGTH = 3, 5  # of the inputs that a graph is made and tried with
 LONGER = 131  # tokens of those that it is tried with besides: above what is done at once anywhere
@@ -44,7 +43,7 @@ class Graph:
     module   what the graph is made of. own: what it has to equal, the model as it is.
     inputs   examples by name. axes: of each input those of any size.
     outputs  their names.
-    longer   inputs of more tokens than the examples, where their number is any.
+    others   inputs of fewer and of more tokens than the examples, where their number is any.
     """
 
     name: str
@@ -53,7 +52,7 @@ class Graph:
     inputs: dict[str, Tensor]
     axes: dict[str, dict[int, str]]
     outputs: list[str]
-    longer: dict[str, Tensor] = field(default_factory=dict)
+    others: tuple[dict[str, Tensor], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,32 +151,32 @@ def graphs_of(model: Any, spec: DataSpec, room: int | None = None) -> Graphs:
         tokens = _tokens(spec.vocab_size, ROWS)
         state = model.init_state(ROWS).reserve(room)
         first = Graph("start", start, start, {"tokens": tokens}, {"tokens": {0: BATCH}}, _named(state, "state"))
-        return Graphs([first, _step(model, state, tokens)], room if model.stack.state_grows else None)
-    inputs = _texts("tokens", model.reads, spec, LENGTH)
-    longer = _texts("tokens", model.reads, spec, _above(model, most))
+        return Graphs([first, _step(model, state, tokens)], room if _grows(model) else None)
+    inputs = _texts("tokens", model.reads, spec, _length(model))
+    others = _others("tokens", model.reads, spec, _above(model, most))
     axes = {"tokens": {0: BATCH, 1: TIME}, "lengths": {0: BATCH}}
     embeds = isinstance(model, Embeds)
     told = "vector" if embeds else "answers"
-    return Graphs([Graph("forward", Forward(scanned(model)), Forward(model), inputs, axes, [told], longer)])
+    return Graphs([Graph("forward", Forward(scanned(model)), Forward(model), inputs, axes, [told], others)])
 
 
 def _of_source(model: Any, spec: DataSpec, room: int) -> Graphs:
     if model.reads == "pictures":
-        inputs, longer = {"source": _read(model.reads, spec, LENGTH)}, {}
+        inputs, others = {"source": _read(model.reads, spec, LENGTH)}, ()
         axes: dict[str, dict[int, str]] = {"source": {0: BATCH}}
     else:
         inputs = _texts("source", model.reads, spec, LENGTH)
-        longer = _texts("source", model.reads, spec, _above(model, model.max_source_length))
+        others = _others("source", model.reads, spec, _above(model, model.max_source_length))
         axes = {"source": {0: BATCH, 1: SOURCE}, "lengths": {0: BATCH}}
     own = SourceStart(model, room)
     state = own.state(*inputs.values())
     met = SOURCE if model.reads != "pictures" else None
-    first = Graph("start", SourceStart(scanned(model), room), own, inputs, axes, _named(state, "state"), longer)
+    first = Graph("start", SourceStart(scanned(model), room), own, inputs, axes, _named(state, "state"), others)
     return Graphs([first, _step(model, state, _tokens(spec.vocab_size, ROWS), met)], room if _grows(model) else None)
 
 
 def _grows(model: Any) -> bool:
-    return model.stack.state_grows
+    return getattr(model, "stack", model).state_grows
 
 
 def _step(model: Any, state: State, tokens: Tensor, met: str | None = None) -> Graph:
@@ -234,15 +233,30 @@ def _tokens(vocab_size: int, *shape: int) -> Tensor:
     return torch.randint(vocab_size, shape)
 
 
+def _length(model: Any) -> int:
+    """Tokens of a text that a graph is made with: more than a piece, as a graph of one piece would take no more."""
+    piece = _piece(model)
+    return max(LENGTH, piece + 1) if piece else LENGTH
+
+
 def _above(model: Any, most: int | None) -> int:
     """Tokens of a text that is tried besides. most: positions of the model, of each piece of one that reads in them."""
-    piece = model.piece if isinstance(model, ReadsPieces) else 0
+    piece = _piece(model)
     return max(LONGER, 2 * piece + 1) if piece else min(LONGER, most or LONGER)
+
+
+def _piece(model: Any) -> int:
+    return getattr(model, "piece", 0)
 
 
 def _texts(name: str, reads: str, spec: DataSpec, length: int) -> dict[str, Tensor]:
     """Texts of which the first is `length` long."""
     return {name: _read(reads, spec, length), "lengths": torch.tensor([length, min(2, length), min(3, length)])}
+
+
+def _others(name: str, reads: str, spec: DataSpec, most: int) -> tuple[dict[str, Tensor], ...]:
+    """Texts of one token, of a few, and of `most`."""
+    return tuple(_texts(name, reads, spec, length) for length in (1, LENGTH, most))
 
 
 def _read(reads: str, spec: DataSpec, length: int) -> Tensor:

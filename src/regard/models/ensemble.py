@@ -87,6 +87,11 @@ class Ensemble(Traced):
         return self.first.max_length
 
     @property
+    def piece(self) -> int:
+        """Positions of a text that a part reads at a time; 0: all of it."""
+        return getattr(self.first, "piece", 0)
+
+    @property
     def lean(self) -> Tensor:
         """Of parts that tell spans: the mean of theirs."""
         return torch.stack([part.lean for part in self.parts]).mean()  # pyright: ignore[reportArgumentType]

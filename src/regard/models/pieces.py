@@ -9,18 +9,10 @@ given to all of them. A text that is no longer than a piece is read as it is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor
-
-
-@runtime_checkable
-class ReadsPieces(Protocol):
-    """A model that reads so many positions of a text at a time; 0: all of it."""
-
-    @property
-    def piece(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,8 +134,9 @@ def _joined(run: RunFolder, of: Ensemble, results: list[Result], display: Displa
     for number in range(len(results)):
         part = tensors.read(run_folder.verified_weights(run.path / PARTS / str(number)))
         weights |= {f"parts.{number}.{name}": tensor for name, tensor in part.items()}
-    run.publish({WEIGHTS: tensors.chunks(weights, {"format": "pt"})})
-    model = saved_model(run.path, run.config()).with_weights(run.path / WEIGHTS).eval()
+    saved = saved_model(run.path, run.config())
+    run.publish({WEIGHTS: tensors.chunks(weights, tensors.weights_metadata(saved.shapes))})
+    model = saved.with_weights(run.path / WEIGHTS).eval()
     move(model, device_named(of.training.device))
     held_out = dataset.part("valid")
     scores = {} if not held_out else task.evaluate(model, dataset.processor, task.limited(held_out, JUDGED)).scores

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import torch
 
+from regard.core.config import Config
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.data.example import Captioned
@@ -29,6 +30,7 @@ from regard.errors import UsageError
 from regard.evaluation.each import EachScore
 from regard.evaluation.translation import require_metrics, translation_scores
 from regard.layers.picture import as_input
+from regard.models.writer_ensemble import WriterEnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.example_task import SHOWN, ExampleTask
@@ -112,6 +114,9 @@ class Captions(CaptionsKind, ExampleTask[CaptionProcessor]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def combined(self, config: Config, count: int) -> Config:
+        return WriterEnsembleConfig(config, count)
 
     def hidden(self, processor: CaptionProcessor) -> int:
         return hidden_word(processor.tokenizer)

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from regard.core.bidirectional import reverse
+from regard.core.config import Config
 from regard.core.data_spec import DataSpec
 from regard.core.device import device_of
 from regard.core.progress import watched
@@ -29,6 +30,7 @@ from regard.decoding.scored_text import ScoredText
 from regard.decoding.text import TextOptions
 from regard.errors import UsageError
 from regard.evaluation.translation import alignment_accuracy, chrf_of_each, require_metrics, translation_scores
+from regard.models.writer_ensemble import WriterEnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
 from regard.tasks.encoding import Encoded, encoded
@@ -127,6 +129,9 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
 
     def objective(self, settings: TrainSettings) -> Objective:
         return partial(model_loss, label_smoothing=settings.label_smoothing, smoothing=settings.smoothing)
+
+    def combined(self, config: Config, count: int) -> Config:
+        return WriterEnsembleConfig(config, count)
 
     def hidden(self, processor: PairProcessor) -> int:
         return hidden_word(processor.target)

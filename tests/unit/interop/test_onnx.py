@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from regard.core.data_spec import EXAMPLE
 from regard.core.inputs import SourceTokens
 from regard.core.model import logits_of
 from regard.core.stack import BlockConfig, StackConfig
+from regard.decoding.mixture import MixtureConfig
 from regard.interop.onnx_graph import graphs_of
 from regard.layers.embedding import EmbeddingConfig
 from regard.layers.mlp import MlpConfig
@@ -34,6 +36,7 @@ from regard.mixers.ssd import SsdConfig
 from regard.mixers.window import WindowConfig
 from regard.models.encoder import EncoderConfig
 from regard.models.encoder_decoder import EncoderDecoderConfig
+from regard.models.ensemble import EnsembleConfig
 from regard.models.labeller import LabellerConfig
 from regard.models.language import LanguageModelConfig
 
@@ -122,3 +125,46 @@ def test_texts_of_any_length_are_labelled_at_once_by_what_reads_both_ways(tmp_pa
             wanted = logits_of(model, tokens, context=Context(lengths=lengths))
         told = session(tokens=tokens.numpy(), lengths=lengths.numpy())["answers"]
         np.testing.assert_allclose(told, wanted.numpy(), atol=NEAR)
+
+
+def test_pieces_may_be_longer_than_the_text_that_a_graph_is_made_with(tmp_path: Path) -> None:
+    stack = StackConfig(WIDTH, (BlockConfig(WIDTH, MeanConfig(WIDTH)),))
+    encoder = EncoderConfig(EmbeddingConfig(VOCABULARY, WIDTH), stack)
+    part = LabellerConfig(encoder, WIDTH, 3, PoolingConfig(WIDTH, "mean"), piece=128)
+    model = built(EnsembleConfig(part, 2))
+    session = written(model, SPEC, tmp_path)["forward"]
+    for length in (1, 128, 300):
+        tokens, lengths = torch.randint(VOCABULARY, (2, length)), torch.tensor([length, 1])
+        with torch.no_grad():
+            wanted = logits_of(model, tokens, context=Context(lengths=lengths))
+        told = session(tokens=tokens.numpy(), lengths=lengths.numpy())["answers"]
+        np.testing.assert_allclose(told, wanted.numpy(), atol=NEAR)
+    # A size that is said to be 1 where it is any is a matter of luck: memory may be used for what is larger than it.
+    assert not said_too_small(tmp_path / "forward.onnx")
+
+
+def said_too_small(path: Path) -> list[str]:
+    """Quotients of which the file says a size of 1 where what is divided has another."""
+    graph = importlib.import_module("onnx").load(path).graph
+    sizes = {
+        one.name: [size.dim_param or size.dim_value for size in one.type.tensor_type.shape.dim]
+        for one in graph.value_info
+    }
+    divided = [
+        (node.name, sizes.get(node.input[0], []), sizes[node.output[0]]) for node in graph.node if node.op_type == "Div"
+    ]
+    return [
+        name for name, before, after in divided if any(a != 1 and b == 1 for a, b in zip(before, after, strict=False))
+    ]
+
+
+def test_several_models_are_exported_as_their_mean(tmp_path: Path) -> None:
+    part = LanguageModelConfig(
+        EmbeddingConfig(VOCABULARY, WIDTH), StackConfig(WIDTH, (BlockConfig(WIDTH, GruConfig(WIDTH)),))
+    )
+    model = built(MixtureConfig((part, part), (0.5, 0.5)))
+    sessions = written(model, SPEC, tmp_path)
+    tokens = torch.randint(VOCABULARY, (5, 9))
+    with torch.no_grad():
+        wanted = logits_of(model, tokens)
+    follows(sessions, sessions["start"](tokens=tokens[:, 0].numpy()), tokens, wanted)

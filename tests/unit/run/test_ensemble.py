@@ -56,6 +56,37 @@ def test_of_a_language_model_the_probabilities_are_averaged(tmp_path: Path):
     assert run.generate("the", max_tokens=3, seed=1)
 
 
+@pytest.mark.parametrize(("task", "data"), [("pairs", "world:dates"), ("captions", "world:shapes")])
+def test_of_what_writes_from_a_source_the_chances_of_the_next_token_are_averaged(
+    task: str, data: str, tmp_path: Path
+) -> None:
+    run = regard.train(
+        *(None, f"{data}?train=30&valid=8"), size="tiny", budget="4steps", ensemble=2, out=tmp_path / "e", quiet=True
+    )  # fmt: skip
+    assert isinstance(run.dataset, ExampleDataset)
+    batch = run.dataset.valid.batch_of(np.arange(3), np.arange(3))
+    parts = [load(tmp_path / "e" / "parts" / str(number)) for number in range(2)]
+    with torch.no_grad():
+        whole, first, second = (logits_of(one.model, inputs_of(batch)).softmax(-1) for one in (run, *parts))
+    assert not torch.allclose(first, second)
+    torch.testing.assert_close(whole, (first + second) / 2, atol=1e-6, rtol=0)
+    again = load(tmp_path / "e")
+    assert again.evaluate().scores == run.evaluate().scores
+    if task == "pairs":
+        found = again.answers(["3 May 2001"], beam=3)[0]
+        assert again.score(f"3 May 2001\t{found.text}").log_prob == pytest.approx(found.details["log_prob"], abs=1e-4)
+
+
+def test_parts_whose_tables_are_tied_are_tied_in_the_whole(tmp_path: Path) -> None:
+    run = regard.train(
+        *("gpt", "world:stories?train=30&valid=9"), size="tiny", budget="4steps", ensemble=2, tied=True,
+        out=tmp_path / "e", quiet=True,
+    )  # fmt: skip
+    parts = [load(tmp_path / "e" / "parts" / str(number)) for number in range(2)]
+    whole, first, second = (np.exp(one.score("the").log_prob) for one in (load(run.path), *parts))
+    assert whole == pytest.approx((first + second) / 2, rel=1e-5)
+
+
 def test_it_goes_on_with_a_larger_budget_and_a_resume_that_is_refused_changes_nothing(tmp_path: Path):
     trained("series", tmp_path / "e")
     before, said = load(tmp_path / "e").model.state_dict(), (tmp_path / "e" / "config.json").read_bytes()
@@ -92,10 +123,10 @@ def test_one_that_was_stopped_goes_on_where_it_was(tmp_path: Path, monkeypatch: 
 
 
 def test_a_task_that_has_no_mean_of_answers_refuses_it_and_leaves_nothing(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"train\.ensemble: the task pairs has no mean"):
+    with pytest.raises(UsageError, match=r"train\.ensemble: the task masked has no mean"):
         regard.train(
-            None,
-            "world:dates?train=20&valid=5",
+            "bert",
+            "world:stories?train=20&valid=5",
             size="tiny",
             budget="1steps",
             ensemble=2,
