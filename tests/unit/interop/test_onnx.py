@@ -150,12 +150,10 @@ def said_too_small(path: Path) -> list[str]:
         one.name: [size.dim_param or size.dim_value for size in one.type.tensor_type.shape.dim]
         for one in graph.value_info
     }
-    divided = [
+    found = [
         (node.name, sizes.get(node.input[0], []), sizes[node.output[0]]) for node in graph.node if node.op_type == "Div"
     ]
-    return [
-        name for name, before, after in divided if any(a != 1 and b == 1 for a, b in zip(before, after, strict=False))
-    ]
+    return [name for name, before, after in found if any(a != 1 == b for a, b in zip(before, after, strict=False))]
 
 
 def test_several_models_are_exported_as_their_mean(tmp_path: Path) -> None:
