@@ -5,8 +5,8 @@
 
 Each line of JOBS is a benchmark of this folder; they share the machine, `--jobs` at a time, and what each printed is
 kept in FOLDER. A training gets the part of `--seconds` that its line says. `page` puts together what is there.
-Validation parts only; what is chosen on them (the best weights of a training, settings of tuned rows) is a little too
-good.
+Trainings at three seeds leave their runs there, of which together.py makes one. Validation parts only; what is chosen
+on them (the best weights of a training, settings of tuned rows) is a little too good.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -51,11 +52,18 @@ def tasks(name: str, data: str, model: str, settings: str = "", share: float = 0
     return Job(name, f"{command} {settings}", share)
 
 
+def seeds(name: str, data: str, model: str, settings: str = "", share: float = 0.85, more: str = "") -> list[Job]:
+    """The same at three seeds, whose runs are kept for together.py."""
+    place = re.sub(r"\W+", "-", name)
+    each = [f"{more} --seed {seed} --keep {{out}}/{place}-{seed}" for seed in range(3)]
+    return [tasks(f"{name}, seed {seed}", data, model, settings, share, own) for seed, own in enumerate(each)]
+
+
 # The longest first, so that the machine is not waiting for them at the end.
 JOBS = [
     tasks("wikitext2 tuned: awd-lstm", "wikitext2", "lstm", AWD, 0.9),
-    tasks("multi30k tuned: transformer", "multi30k", "transformer", TRANSFORMER, 0.85, "--beam"),
-    tasks("multi30k tuned: bahdanau", "multi30k", "bahdanau", BAHDANAU, 0.85, "--beam"),
+    *seeds("multi30k tuned: transformer", "multi30k", "transformer", TRANSFORMER, 0.85, "--beam"),
+    *seeds("multi30k tuned: bahdanau", "multi30k", "bahdanau", BAHDANAU, 0.85, "--beam"),
     Job("movie_reviews", "labelled.py {data} --only movie_reviews --seeds 1 --budget 60s --jobs 5 --out {out}/m.jsonl"),
     Job("trec", "labelled.py {data} --only trec --seeds 1 --budget 60s --jobs 3 --out {out}/trec.jsonl"),
     Job("sst2", "labelled.py {data} --only sst2 --budget 60s --jobs 2 --out {out}/sst2.jsonl"),
@@ -64,10 +72,10 @@ JOBS = [
       for market in KNOWN),
     Job("backpack", "backpack.py --data {data} --device {device} --models gpt,backpack --out {out}/backpack.jsonl"),
     Job("wnut17", "tagged_foot.py {data} --only wnut17 --steps 800 --seeds 3"),
-    tasks("multi30k default: transformer", "multi30k", "transformer", "", 0.25, "--beam"),
-    tasks("multi30k default: bahdanau", "multi30k", "bahdanau", "", 0.25, "--beam"),
-    tasks("wikitext2 default: lstm", "wikitext2", "lstm", "", 0.25),
-    tasks("wikitext2 default: gpt", "wikitext2", "gpt", "", 0.25),
+    *seeds("multi30k default: transformer", "multi30k", "transformer", "", 0.25, "--beam"),
+    *seeds("multi30k default: bahdanau", "multi30k", "bahdanau", "", 0.25, "--beam"),
+    *seeds("wikitext2 default: lstm", "wikitext2", "lstm", "", 0.25),
+    *seeds("wikitext2 default: gpt", "wikitext2", "gpt", "", 0.25),
     tasks("wikitext2 foot: ngram", "wikitext2", "ngram", "model.order=5", 0.25),
     tasks("multi30k foot: ibm1", "multi30k", "ibm1", "", 0.25),
     tasks("multi30k foot: nearest", "multi30k", "nearest", "", 0.25),

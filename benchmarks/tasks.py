@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--market", default="NP")
     parser.add_argument("--beam", action="store_true", help="also with a beam")
     parser.add_argument("--label", help="what the line is called")
+    parser.add_argument("--keep", type=Path, help="where the run is left, for together.py")
     arguments, settings = parser.parse_known_args()
     if arguments.name == "table":
         print(table(Path(arguments.file)))
@@ -78,6 +79,8 @@ def measured(arguments: argparse.Namespace, settings: list[str]) -> dict[str, An
     kept = folder / "run" / "metrics.jsonl"
     lines = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     steps = max((line.get("step", 0) for line in lines), default=0)  # none of a model that is fitted at once
+    if arguments.keep:
+        shutil.move(folder / "run", arguments.keep)
     shutil.rmtree(folder)
     return {
         "data": arguments.name,
