@@ -23,6 +23,7 @@ LONGEST = 1000  # characters of a message
 OUT_OF_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO}
 VALUE = re.compile(r"Invalid value for '(.*?)'(?: / '.*?')*: (.*)", re.S)
+EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.S)
 EXPECTED = {
     "valid integer": "a whole number",
     "valid number": "a number",
@@ -111,6 +112,9 @@ def _in_our_words(told: str) -> str:
     >>> _in_our_words("Invalid value for '--n': Input should be greater than or equal to 1")
     '--n: expected 1 or more'
     """
+    extra = EXTRA.match(told)
+    if extra is not None and os.path.exists(extra[1].split()[0]):  # a shell has made several files of a pattern
+        return f"one argument too many, {extra[1].split()[0]}: name a folder, or put a pattern in quotes ('*.txt')"
     match = VALUE.match(told)
     expected = next((words for says, words in EXPECTED.items() if match and says in match[2]), None)
     if match is None or expected is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
 from regard.cli.failure import report, telling
+from regard.cli.main import main
 from regard.errors import CheckpointError, DataError, LockedError, NumericError, ResourceError, Stopped, UsageError
 
 
@@ -42,6 +44,15 @@ def test_a_failure_is_one_line_with_its_code(error: BaseException, code: int, ca
     assert err.startswith("regard: ")
     assert err.count("\n") == 1
     assert ("a bug of regard" in err) == (code == 1)
+
+
+def test_files_that_a_shell_made_of_a_pattern_are_told_the_way_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    for one in ("a.txt", "b.txt"):
+        (tmp_path / one).write_text("text")
+    assert main(["train", str(tmp_path / "a.txt"), str(tmp_path / "b.txt")]) == 2
+    assert "b.txt: name a folder, or put a pattern in quotes ('*.txt')" in capsys.readouterr().err
+    assert main(["train", "a.txt", "--model", "gpt", "nowhere"]) == 2
+    assert "Got unexpected extra argument" in capsys.readouterr().err
 
 
 def test_what_a_process_has_too_little_of_is_not_blamed_on_a_path(capsys: pytest.CaptureFixture[str]):
