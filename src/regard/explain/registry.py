@@ -137,7 +137,7 @@ def _chosen(run: Any, name: str | None) -> Look:
     for look in there:
         if look.name == name:
             return look
-    every = [look.name for look in looks()]
+    every = dict.fromkeys(look.name for look in looks())  # looks of several kinds of models may have one name
     can = f"this run can show {', '.join(look.name for look in there)}"
     if name in every:
         raise UsageError(f"a {run.config['model'].get('name')} model has no {name} to show; {can}")
