@@ -38,6 +38,7 @@ FILES = (
     "states",
     "tagging",
     "next_token",
+    "gap",
     "lens",
     "neurons",
     "induction",
@@ -157,5 +158,6 @@ def capabilities(run: Any) -> Capabilities:
     fitted = bool(getattr(getattr(model, "config", None), "fitted", False)) or not inside
     shows = frozenset().union(*(shown_by(part) for part in model.modules() if inside))
     shows |= {"stream"} if inside and has_stream(model) else set()
+    shows |= getattr(model, "shows_whole", frozenset())
     answers = getattr(getattr(model, "head", None), "n_answers", 1) > 0
     return replace(run.task.can, answers=answers, fitted=fitted, shows=shows)
