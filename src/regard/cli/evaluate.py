@@ -59,7 +59,7 @@ def evaluate(
     screen.table(columns, [row[: len(columns)] for row in rows])
     if change:
         # Perplexity where a task has it: it is what is spoken of.
-        name = next(name for name in ("perplexity", loaded.task.metric, *change) if name in change)
+        name = next(name for name in ("perplexity", loaded.task.judged_by(loaded.processor), *change) if name in change)
         screen.line(f"{name} {report[name]:.2f}, {change[name]:+.2f} by {weights}")
     _show_tables(screen, tables)
     if recall:

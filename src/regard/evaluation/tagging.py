@@ -7,12 +7,16 @@ or another type; it goes on over the I-X after it (the rule of the CoNLL shared 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from regard.errors import DataError
 from regard.evaluation.classification import ClassScores
+from regard.evaluation.each import EachScore
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,13 @@ def tagging_report(
     predicted: Sequence[Sequence[str]],
     words: Sequence[Sequence[str]] | None = None,
     seen: Collection[str] | None = None,
+    *,
+    bio: bool = False,
 ) -> TaggingReport:
-    """The report on predicted tags of sentences; `words` of the same sentences and `seen` in training go together."""
+    """The report on predicted tags of sentences; `words` of the same sentences and `seen` in training go together.
+
+    bio  tags are known to mark spans, also where these sentences have none; else that is told from the tags.
+    """
     _require_same_lengths(truth, predicted, "predicted tags")
     flat_truth, flat_guesses = _flat(truth), _flat(predicted)
     right = [tag == guess for tag, guess in zip(flat_truth, flat_guesses, strict=True)]
@@ -65,7 +74,7 @@ def tagging_report(
         unseen_tokens = len(unseen)
         unseen_accuracy = sum(unseen) / len(unseen) if unseen else None
     accuracy = sum(right) / len(right)
-    if not is_bio({*flat_truth, *flat_guesses}):
+    if not bio and not is_bio({*flat_truth, *flat_guesses}):
         return TaggingReport(accuracy, len(right), unseen_accuracy, unseen_tokens)
     scores = span_scores(truth, predicted)
     return TaggingReport(
@@ -82,12 +91,30 @@ def tagging_report(
 
 def span_scores(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> ClassScores:
     """Precision, recall and F1 of spans, and how many there truly are."""
+    counts = _counted_spans(truth, predicted)
+    return ClassScores.of(*(sum(one[place] for one in counts) for place in range(3)))
+
+
+def spans_of_each(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EachScore:
+    """Of each sentence what the F1 of spans of all is made of: twice the right ones, and those there and told."""
+    right, found, true = np.array(_counted_spans(truth, predicted), dtype=np.float64).T
+    if not (found + true).any():
+        return EachScore.mean_of(right)  # there is no span to tell, and none was told
+    return EachScore(2 * right, found + true)
+
+
+def tags_of_each(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EachScore:
+    """Of each sentence its right tags, and all of them."""
     _require_same_lengths(truth, predicted, "predicted tags")
-    true, found, right = 0, 0, 0
-    for tags, guesses in zip(truth, predicted, strict=True):
-        left, guessed = set(spans(tags)), set(spans(guesses))
-        true, found, right = true + len(left), found + len(guessed), right + len(left & guessed)
-    return ClassScores.of(right, found, true)
+    right = [sum(map(operator.eq, tags, guesses)) for tags, guesses in zip(truth, predicted, strict=True)]
+    return EachScore(np.array(right, dtype=np.float64), np.array([len(tags) for tags in truth], dtype=np.float64))
+
+
+def _counted_spans(truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> list[tuple[int, int, int]]:
+    """Of each sentence the spans that were told rightly, those told, and those there."""
+    _require_same_lengths(truth, predicted, "predicted tags")
+    pairs = [(set(spans(tags)), set(spans(guesses))) for tags, guesses in zip(truth, predicted, strict=True)]
+    return [(len(true & found), len(found), len(true)) for true, found in pairs]
 
 
 def spans(tags: Sequence[str]) -> list[TagSpan]:

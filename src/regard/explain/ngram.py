@@ -142,6 +142,11 @@ def explain_ngram(model: NgramModel, tokenizer: Tokenizer, text: str) -> NgramEx
     return NgramExplanation(text, model.config.order, model.config.rules, int(model.table.root[1]), tokens)
 
 
+def explain_last(model: NgramModel, tokenizer: Tokenizer, ids: list[int]) -> TokenExplanation:
+    """The calculation of the last of some tokens, after the others alone."""
+    return _Reader.of(model.table, ids, tokenizer).token(len(ids) - 1)
+
+
 @dataclass(frozen=True)
 class _Reader:
     """A text with its places in the table.

@@ -38,6 +38,7 @@ FILES = (
     "states",
     "tagging",
     "next_token",
+    "gap",
     "lens",
     "neurons",
     "induction",
@@ -137,7 +138,7 @@ def _chosen(run: Any, name: str | None) -> Look:
     for look in there:
         if look.name == name:
             return look
-    every = [look.name for look in looks()]
+    every = dict.fromkeys(look.name for look in looks())  # looks of several kinds of models may have one name
     can = f"this run can show {', '.join(look.name for look in there)}"
     if name in every:
         raise UsageError(f"a {run.config['model'].get('name')} model has no {name} to show; {can}")
@@ -157,5 +158,6 @@ def capabilities(run: Any) -> Capabilities:
     fitted = bool(getattr(getattr(model, "config", None), "fitted", False)) or not inside
     shows = frozenset().union(*(shown_by(part) for part in model.modules() if inside))
     shows |= {"stream"} if inside and has_stream(model) else set()
+    shows |= getattr(model, "shows_whole", frozenset())
     answers = getattr(getattr(model, "head", None), "n_answers", 1) > 0
     return replace(run.task.can, answers=answers, fitted=fitted, shows=shows)

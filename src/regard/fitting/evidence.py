@@ -9,6 +9,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from torch import Tensor
 
+# Parts by name, each with its weight: those that speak most for a class, and those that speak most against it.
+Sides = tuple[list[tuple[str, float]], list[tuple[str, float]]]
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -51,8 +54,8 @@ class HasEvidence(Protocol):
 class Weighs(HasEvidence, Protocol):
     """A model whose answer is such a sum over parts that it knows by name."""
 
-    def heaviest(self, number: int, count: int) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-        """The parts that speak most for a class, and most against it, beyond what they say for all on average."""
+    def heaviest(self, numbers: Sequence[int], count: int) -> list[Sides]:
+        """Of each of some classes the parts that speak most for it, and against it, beyond what they say on average."""
         ...
 
 

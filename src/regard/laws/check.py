@@ -19,13 +19,13 @@ from regard.core.mixer import Mixer
 from regard.core.plugin import import_module
 from regard.core.stack import MixerConfig
 from regard.errors import RegardError, UsageError, nearest
-from regard.laws import form, module, slots
+from regard.laws import chain, form, module, slots
 from regard.laws.precision import precision
 from regard.laws.result import Broken, LawResult, Ledger
 from regard.laws.subject import Subject, from_mixer, from_model, hostile
 from regard.laws.view import CLASSES, VOCABULARY
 
-FACTS = replace(EXAMPLE, vocab_size=VOCABULARY, n_classes=CLASSES)
+FACTS = replace(EXAMPLE, vocab_size=VOCABULARY, n_classes=CLASSES, spans=True)
 Law = Callable[[Subject, Ledger], None]
 
 LAWS: dict[str, Law] = {
@@ -47,6 +47,7 @@ LAWS: dict[str, Law] = {
     "round trip": module.round_trip,
     "equivariance": module.equivariance,
     "learn": module.learn,
+    "enumeration": chain.enumeration,
     "precision": precision,
 }
 # What makes a law not apply: a declared fact, never a wish of a test.
@@ -62,6 +63,7 @@ EXEMPT: dict[str, tuple[Callable[[Subject], bool], str]] = {
     "insert": (lambda s: not s.causal, "causal = False: it is not used step by step"),
     "free": (lambda s: not s.causal, "causal = False: it is not used step by step"),
     "reach": (lambda s: s.width is None or s.scale > 1, "a law of mixers at ordinary inputs"),
+    "enumeration": (lambda s: s.decoder is None, "it chooses no tags together"),
     "precision": (lambda s: s.scale > 1, "a law of ordinary inputs: half precision ends at 65,504"),
     "equivariance": (lambda s: s.width is None, "a law of mixers"),
     "learn": (

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,20 @@ from regard.core.mixer import Mixer
 from regard.core.state import State
 from regard.laws import chance
 from regard.laws.result import Broken
-from regard.laws.view import PADDING, VOCABULARY, elsewhere, view
+from regard.laws.view import PADDING, VOCABULARY, Stateless, elsewhere, view
+
+
+@runtime_checkable
+class ScoresWays(Protocol):
+    """What chooses the tags of a sentence together and says by which score; see `regard.layers.crf.Decodes`."""
+
+    def decode(self, vectors: Tensor, lengths: Tensor, allowed: Any = None) -> Tensor: ...
+
+    def log_chances(self, vectors: Tensor, lengths: Tensor) -> Tensor: ...
+
+    def score_ways(self, vectors: Tensor, ways: Tensor) -> Tensor:
+        """The score (N,) of each way (N, T) to tag the words of one sentence (1, T, D), up to what all have."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -115,6 +128,25 @@ class Subject:
             return self(x, state)
         y, state = step(x[:, 0], state, self._with_memory(EMPTY, state.batch_size))
         return y[:, None], state
+
+    @property
+    def decoder(self) -> ScoresWays | None:
+        """What chooses the tags of a sentence together, and says by which score; None where nothing does."""
+        whole = getattr(self.module, "model", self.module)
+        return next((part for part in (whole, getattr(whole, "head", None)) if isinstance(part, ScoresWays)), None)
+
+    def every_answer(self, x: Tensor, state: State) -> Tensor:
+        """The outputs, and beside them the chances of tags that are chosen together: what the loss may look at."""
+        y, decoder = self(x, state)[0], self.decoder
+        if decoder is None:
+            return y
+        lengths = torch.full(x.shape[:1], x.shape[1])
+        return torch.cat([y, decoder.log_chances(self.vectors(x, EMPTY), lengths)], -1)
+
+    def vectors(self, x: Tensor, context: Context) -> Tensor:
+        """What such a model gives before a head has made answers of it."""
+        assert isinstance(self.module, Stateless)
+        return self.module.vectors(x, context)
 
     @property
     def causal(self) -> bool:

@@ -94,12 +94,18 @@ class Stateless(nn.Module):
     def forward(
         self, tokens: Tensor, state: State | None = None, context: Context = EMPTY
     ) -> tuple[Tensor, State | None]:
-        as_read = {"words": _words, "text": _characters, "letters": _letters}.get(self.reads, lambda same: same)
-        found = logits_of(self.model, as_read(tokens), context=context)
+        found = logits_of(self.model, self._as_read(tokens), context=context)
         logits = found if found.dim() == 3 else found[:, None]
         if state is None:
             return logits, None
         return logits, Position(advance(state.position, tokens.shape[1], context.lengths))
+
+    def vectors(self, tokens: Tensor, context: Context = EMPTY) -> Tensor:
+        """What the model's head makes answers of."""
+        return self.model(self._as_read(tokens), None, context)[0]
+
+    def _as_read(self, tokens: Tensor) -> Tensor:
+        return {"words": _words, "text": _characters, "letters": _letters}.get(self.reads, lambda same: same)(tokens)
 
     @property
     def _whole(self) -> Any:

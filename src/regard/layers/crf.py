@@ -44,7 +44,8 @@ class Chain:
 class Decodes(Protocol):
     """A head, or a model whose vectors are its answers, that chooses the tags of a sentence together.
 
-    vectors (B, T, D): as the model gives them, of which the first `lengths` (B,) of each row count.
+    vectors (B, T, D): as the model gives them, of which the first `lengths` (B,) of each row count. One
+    that has `score_ways` too is held against every way to tag by the law of enumeration (regard/laws/chain.py).
     """
 
     def decode(self, vectors: Tensor, lengths: Tensor, allowed: Chain | None = None) -> Tensor:
@@ -90,6 +91,12 @@ def log_score(
     last = tags.gather(1, (lengths - 1).clamp_min(0)[:, None])[:, 0]
     ends = torch.where(lengths > 0, chain.start[tags[:, 0]] + chain.end[last], 0.0)
     return (words * real).sum(1) + (steps * real[:, 1:]).sum(1) + ends
+
+
+def score_ways(emissions: Float[Tensor, "1 T C"], ways: Int[Tensor, "N T"], chain: Chain) -> Float[Tensor, "N"]:
+    """score(y | x) of many ways to tag one sentence."""
+    lengths = torch.full((len(ways),), ways.shape[1], device=ways.device)
+    return log_score(emissions.expand(len(ways), -1, -1), ways, lengths, chain)
 
 
 def viterbi(emissions: Float[Tensor, "B T C"], lengths: Int[Tensor, "B"], chain: Chain) -> Int[Tensor, "B T"]:
@@ -162,6 +169,10 @@ class CrfHead(LinearHead):
     def log_chances(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         emissions, chain = self._exact(self(vectors))
         return log_chances(emissions, lengths, chain)
+
+    def score_ways(self, vectors: Tensor, ways: Tensor) -> Tensor:
+        emissions, chain = self._exact(self(vectors))
+        return score_ways(emissions, ways, chain)
 
     def _exact(self, emissions: Tensor) -> tuple[Tensor, Chain]:
         """In float32 at least: sums over a sentence are not for half precision."""

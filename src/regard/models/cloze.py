@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -74,6 +74,24 @@ class ClozeConfig(FittedConfig, kind="cloze"):
         return model
 
 
+@dataclass(frozen=True)
+class Sides:
+    """What the probabilities of words in gaps are made of, a row a gap.
+
+    left, right (M, V)  p(w | left) and p(w | right). apart (M, V): p_0, the sides as if independent.
+    row, words, counts  what stood between the same neighbours: for a gap a word, and c(l w r).
+    totals (M,)         c(l . r).
+    """
+
+    left: Tensor
+    right: Tensor
+    apart: Tensor
+    row: Tensor
+    words: Tensor
+    counts: Tensor
+    totals: Tensor
+
+
 class _Answers(nn.Module):
     """Neighbours (..., 2 N) to log p (..., V), where it is asked for."""
 
@@ -89,6 +107,7 @@ class Cloze(FittedModel):
     """Between the tokens of pairs[i] = l V + r stood words first[i] .. first[i + 1] - 1, `counts` times each."""
 
     config: ClozeConfig
+    shows_whole: ClassVar[frozenset[str]] = frozenset({"gaps"})  # its parts are drawn and explained as what they are
     pairs: Tensor
     first: Tensor
     words: Tensor
@@ -151,15 +170,19 @@ class Cloze(FittedModel):
         return torch.cat(found).view(*neighbours.shape[:-1], self.vocab_size)
 
     def _log_p(self, rows: Tensor) -> Tensor:
+        of, m = self.sides(rows), float(self.chosen[0])
+        p = of.apart * m / (of.totals + m)[:, None]
+        p = p.index_put_((of.row, of.words), of.counts / (of.totals + m)[of.row], accumulate=True)
+        return p.clamp(min=LEAST).log()
+
+    def sides(self, rows: Tensor) -> Sides:
+        """What is said of gaps by their neighbours (M, 2 N)."""
         left, right = rows.chunk(2, -1)
-        p = _after(self.before, left) * _after(self.behind, right) / self.before.table.base
+        before, behind = _after(self.before, left), _after(self.behind, right)
+        p = before * behind / self.before.table.base
         p[:, -2:] = 0
         p = p / p.sum(-1, keepdim=True).clamp(min=LEAST)
-        m = float(self.chosen[0])
-        row, words, counts, totals = self._between(left[:, -1], right[:, -1])
-        p = p * m / (totals + m)[:, None]
-        p = p.index_put_((row, words), counts / (totals + m)[row], accumulate=True)
-        return p.clamp(min=LEAST).log()
+        return Sides(before, behind, p, *self._between(left[:, -1], right[:, -1]))
 
     def _between(self, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Words that stood between two tokens: row, word and count of each, and the count of all for every row."""

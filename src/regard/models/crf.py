@@ -35,7 +35,7 @@ from regard.fitting.lbfgs import Lowest, minimise
 from regard.fitting.model import require, require_room
 from regard.fitting.spans import places_on
 from regard.fitting.word_features import Met, Table, clipped, sentences_of, tables
-from regard.layers.crf import Chain, log_chances, viterbi
+from regard.layers.crf import Chain, log_chances, score_ways, viterbi
 from regard.models.word_tagger import WordTagger, WordTaggerConfig, given_to
 
 OUTSIDE = "O"
@@ -136,6 +136,9 @@ class Crf(WordTagger):
 
     def log_chances(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         return log_chances(vectors, lengths, self.chain().to(vectors))
+
+    def score_ways(self, vectors: Tensor, ways: Tensor) -> Tensor:
+        return score_ways(vectors, ways, self.chain().to(vectors))
 
     def chain(self) -> Chain:
         return Chain(self.between, self.start, self.end)

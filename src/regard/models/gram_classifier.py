@@ -24,12 +24,12 @@ from regard.core.config import check
 from regard.core.context import EMPTY, Context
 from regard.core.fitted import FitSettings, GivenExamples, Tell
 from regard.core.state import State
-from regard.fitting.evidence import Evidence, beyond_mean
+from regard.fitting.evidence import Evidence, Sides, beyond_mean
 from regard.fitting.grams import Vocabulary, Words, character_grams, word_grams, words_of
 from regard.fitting.model import FittedConfig, FittedModel, require
 from regard.fitting.sparse import SparseRows, side_by_side
 
-AT_ONCE = 1 << 14  # n-grams that are compared together
+AT_ONCE = 1 << 20  # weights that are compared together
 LONGEST = 32  # words or characters in an n-gram
 EXAMPLE_TEXTS = ("abc cde abd", "fgh def ggh abc", "bcd hij cde", "abd abd fgh", "", "jji hij abc cc")
 
@@ -145,19 +145,25 @@ class GramClassifier(FittedModel):
         names = [self.name_of(int(column)) for column in rows.columns]
         return Evidence(names, rows.values, self.weights_of(rows.columns), self.offsets)
 
-    def heaviest(self, number: int, count: int) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-        """The n-grams that speak most for a class, and most against it, beyond what they say for all on average."""
-        weights = np.zeros(self.n_grams)
-        for first in range(0, self.n_grams, AT_ONCE):
-            part = self.weights_of(np.arange(first, min(first + AT_ONCE, self.n_grams)))
-            weights[first : first + AT_ONCE] = beyond_mean(part)[:, number]
-        order = np.argsort(-weights, kind="stable")
-
-        def told(columns: np.ndarray) -> list[tuple[str, float]]:
-            return [(self.name_of(int(column)), float(weights[column])) for column in columns]
-
+    def heaviest(self, numbers: Sequence[int], count: int) -> list[Sides]:
+        """Of each of some classes the n-grams that say most for it, and against it, beyond what they say on average."""
         most = min(count, self.n_grams)
-        return told(order[:most]), told(order[::-1][:most])
+        found = []
+        for weights in self.beyond_average(numbers).T:
+            order = np.argsort(-weights, kind="stable")
+            shown = [*order[:most], *order[::-1][:most]]
+            told = [(self.name_of(int(column)), float(weights[column])) for column in shown]
+            found.append((told[:most], told[most:]))
+        return found
+
+    def beyond_average(self, numbers: Sequence[int]) -> np.ndarray:
+        """What every n-gram says for some classes beyond what it says for all on average, (F, len(numbers))."""
+        found = np.zeros((self.n_grams, len(numbers)))
+        step = max(1, AT_ONCE // self.config.n_classes)
+        for first in range(0, self.n_grams, step):
+            part = self.weights_of(np.arange(first, min(first + step, self.n_grams)))
+            found[first : first + step] = beyond_mean(part)[:, list(numbers)]
+        return found
 
     def settle(self) -> None:
         if self.words.is_meta or (self.words is self._read_from[0] and self.characters is self._read_from[1]):

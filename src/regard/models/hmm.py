@@ -137,6 +137,12 @@ class Hmm(LexiconTagger):
     def log_chances(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         return trigram.log_chances(self.steps.to(vectors), vectors, lengths, self.config.beam)
 
+    def score_ways(self, vectors: Tensor, ways: Tensor) -> Tensor:
+        steps, edge = self.steps.to(vectors), ways.new_full((len(ways), 1), len(self.steps) - 1)
+        tags = torch.cat([edge, edge, ways, edge], 1)
+        words = vectors.expand(len(ways), -1, -1).gather(-1, ways[..., None])[..., 0]
+        return words.sum(1) + steps[tags[:, :-2], tags[:, 1:-1], tags[:, 2:]].sum(1)
+
     def chain(self) -> Chain:
         """log p(t_2 | t_1), of pairs alone."""
         return Chain(self.pairs[:-1, :-1], self.pairs[-1, :-1], self.pairs[:-1, -1])

@@ -111,6 +111,19 @@ class NaiveBayes(GramClassifier):
         found[np.repeat(np.arange(len(columns)), sizes), classes[at]] += seen[at]
         return found
 
+    def beyond_average(self, numbers: Sequence[int]) -> np.ndarray:
+        """As of its base, of what was seen alone: no number is made for a class that did not see an n-gram."""
+        unseen, first, classes, seen = (
+            part.cpu().numpy() for part in (self.unseen, self.first, self.classes, self.seen)
+        )
+        rows = np.repeat(np.arange(self.n_grams), np.diff(first))
+        average = np.bincount(rows, seen, self.n_grams) / self.config.n_classes + unseen.mean()
+        found = unseen[list(numbers)] - average[:, None]
+        for place, number in enumerate(numbers):
+            at = classes == number
+            found[rows[at], place] += seen[at]
+        return found
+
     @property
     def offsets(self) -> np.ndarray:
         return self.prior.cpu().numpy()

@@ -140,16 +140,17 @@ def _joined(run: RunFolder, of: Ensemble, results: list[Result], display: Displa
     move(model, device_named(of.training.device))
     held_out = dataset.part("valid")
     scores = {} if not held_out else task.evaluate(model, dataset.processor, task.limited(held_out, JUDGED)).scores
-    score, loss = scores.get(task.metric), scores.get("loss")
+    metric = task.judged_by(dataset.processor)
+    score, loss = scores.get(metric), scores.get("loss")
     step, tokens = sum(one.step for one in results), sum(one.tokens for one in results)
     seconds = sum(one.seconds for one in results) + time.monotonic() - start
     record = {"step": step, "seconds": seconds, "tokens": tokens}
-    record |= {f"valid_{name}": float(scores[name]) for name in dict.fromkeys(("loss", task.metric)) if name in scores}
+    record |= {f"valid_{name}": float(scores[name]) for name in dict.fromkeys(("loss", metric)) if name in scores}
     run.rewrite(METRICS, [manifest.canonical(record).replace(b"\n", b"") + b"\n"])
     run.close_logs({"step": step, "best_step": step, "best_loss": loss, "reason": results[-1].reason})
     told = ", ".join(f"{one.best_score:.4g}" for one in results if one.best_score is not None)
     if told and score is not None:
-        display.note(f"{task.metric} {score:.4g} together; alone, in training, {told}")
+        display.note(f"{metric} {score:.4g} together; alone, in training, {told}")
     last = results[-1]
     return replace(
         last, folder=run.path, step=step, tokens=tokens, seconds=seconds, valid_loss=loss, best_loss=loss,

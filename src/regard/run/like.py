@@ -10,7 +10,7 @@ from regard.data.split import FOLD
 from regard.errors import UsageError
 from regard.run.dataset import SMALL
 from regard.run.paths import saved_settings
-from regard.run.rate import moved
+from regard.run.rate import is_scaled, moved
 from regard.run.settings import COMPARISON, RATE, Layer, Origin, resolve
 
 WIDTH, SIZE, VALID, REFIT = "model.d_model", "model.size", "data.valid", "train.refit"
@@ -24,7 +24,8 @@ def settings_like(path: Path, given: Layer) -> Layer:
     """
     saved = saved_settings(path)
     _refuse_another(path, saved, given)
-    layer = {key: one for key, one in saved.items() if not _is_usual(one)}
+    usual = _usual_places(saved)
+    layer = {key: one for key, one in saved.items() if not (one.place in usual or _is_rate_of_model(key, one))}
     if str(layer.get(VALID, Origin("", "")).value).startswith(FOLD):
         del layer[VALID]
     if layer.get(REFIT, Origin(None, "")).place == COMPARISON:
@@ -37,9 +38,17 @@ def settings_like(path: Path, given: Layer) -> Layer:
     return {key: Origin(one.value, f"run {path}") for key, one in layer.items()}
 
 
-def _is_usual(one: Origin) -> bool:
-    """Whether a value is that of the package, of a size, of a model or of the smallness of a text."""
-    return one.place in ("default", SMALL) or one.place.startswith(("size ", "model "))
+def _usual_places(saved: Layer) -> set[str]:
+    """Where values come from that nobody chose: the package, its size, its model, the smallness of a text.
+
+    The encoder that somebody named as the model (`model lstm as an encoder`) is none of these.
+    """
+    return {"default", SMALL, f"size {saved['model.size'].value}", f"model {saved['model.name'].value}"}
+
+
+def _is_rate_of_model(key: str, one: Origin) -> bool:
+    """Whether a value is the model's own rate at the width of the run; the new run has that of its own width."""
+    return key == RATE and is_scaled(one.place)
 
 
 def _refuse_another(path: Path, saved: Layer, given: Layer) -> None:

@@ -38,9 +38,12 @@ def run_summary(path: Path) -> dict[str, Any]:
 
 def _best(held_out: list[dict[str, Any]], task: TaskFacts) -> dict[str, Any]:
     """The evaluation whose weights were kept: by the task's own score where it was taken, of equal ones by the loss."""
-    scored = [record for record in held_out if f"valid_{task.metric}" in record]
+    # That of the task, or the one that its data asked for, such as F1 of spans.
+    taken = {name for record in held_out for name in record if name.startswith("valid_")} - {"valid_loss"}
+    score = min(taken, default=f"valid_{task.metric}")
+    scored = [record for record in held_out if score in record]
     sign = 1 if task.lower_is_better else -1
-    rank = {id(one): (sign * one[f"valid_{task.metric}"], one["valid_loss"]) for one in scored}
+    rank = {id(one): (sign * one[score], one["valid_loss"]) for one in scored}
     by_loss = min(held_out, key=lambda record: record["valid_loss"])
     return min(scored, key=lambda record: rank[id(record)]) if scored else by_loss
 

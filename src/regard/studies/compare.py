@@ -185,10 +185,12 @@ def _has_one_size(layer: Layer) -> bool:
 class _Ready:
     """What a comparison has before it writes anything.
 
+    protocol    as the data has it judged.
     parameters  the common size.
     layers      of each label, as the data can fill them. note: what was made smaller for that.
     """
 
+    protocol: Protocol
     readings: Readings
     found: dict[str, Size]
     parameters: int
@@ -223,10 +225,10 @@ def _raced(planned: _Planned, out: str | Path | None, force: bool, board: Board,
 
 def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     """The data, and the size of every model; what can be refused is refused here."""
-    protocol, settings = planned.protocol, planned.settings
-    device = planned.device
+    settings, device = planned.settings, planned.device
     device_named(device)
-    readings = read(planned.layers, protocol)
+    readings = read(planned.layers, planned.protocol)
+    protocol = planned.protocol.of_data(readings.first[0].processor)
     data = {label: found[0] for label, found in readings.data.items()}
     spec = readings.first[0].spec
     common = protocol.parameters or common_size(settings, spec, suitable_size(protocol.main_budget, device))
@@ -240,11 +242,11 @@ def _made_ready(planned: _Planned, path: Path, force: bool) -> _Ready:
     layers, note = fitted_layers(planned.layers, found, data)
     refuse_too_small(protocol, {label: resolve(layer) for label, layer in layers.items()}, found, data)
     refuse_full_disk(path, found, protocol)
-    return _Ready(readings, found, common, layers, note)
+    return _Ready(protocol, readings, found, common, layers, note)
 
 
 def _run(planned: _Planned, ready: _Ready, path: Path, board: Board, interrupt: Interrupt, pool: Pool) -> Comparison:
-    protocol = planned.protocol
+    protocol = ready.protocol
     told = {
         "protocol": protocol.to_dict(),
         "settings": planned.shared,

@@ -43,7 +43,8 @@ def measured(run: Run, *, per_byte: bool = False) -> dict[str, Any]:
     writes = isinstance(task, Generates)
     judged = task.limited(test, TOKENS if writes else EXAMPLES)
     report = task.evaluate(run.model, run.processor, judged)
-    score, each = float(report.scores[task.metric]), report.each() if report.each is not None else None
+    metric = task.judged_by(run.processor)
+    score, each = float(report.scores[metric]), report.each() if report.each is not None else None
     if each is not None:
         each = each.per_byte() if per_byte else each
         score = each.score if per_byte else score
@@ -51,7 +52,7 @@ def measured(run: Run, *, per_byte: bool = False) -> dict[str, Any]:
     found = {
         "score": score,
         "scores": {name: value for name, value in report.scores.items() if isinstance(value, (int, float))},
-        "slices": _slices(report, task.metric),
+        "slices": _slices(report, metric),
     }
     if RELIABILITY in report.tables:
         found[RELIABILITY] = [[row["confidence"], row["accuracy"], row["count"]] for row in report.tables[RELIABILITY]]

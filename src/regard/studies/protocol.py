@@ -8,7 +8,7 @@ seeds, folds          the rest of B in equal parts: a training at the best rate 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from regard.errors import UsageError
@@ -40,6 +40,7 @@ class Protocol:
     slice     the part of the budget that is for the search of a rate.
     folds     parts of the examples that are held out in turn; 1: one split.
     per_byte  texts are read in different tokens, and their losses told in bits a byte.
+    judged_by the score that the data asks for, such as F1 of spans, where it is not the task's own.
     """
 
     data: str
@@ -51,6 +52,7 @@ class Protocol:
     parameters: int | None = None
     folds: int = 1
     per_byte: bool = False
+    judged_by: str | None = None
 
     @property
     def trial_budget(self) -> str:
@@ -88,8 +90,14 @@ class Protocol:
 
     @property
     def metric(self) -> str:
-        """What models are ranked by: the task's own score."""
-        return "bits_per_byte" if self.per_byte else task_named(self.task).metric
+        """What models are ranked by: the task's own score, or the one that its data asks for."""
+        return "bits_per_byte" if self.per_byte else self.judged_by or task_named(self.task).metric
+
+    def of_data(self, processor: Any) -> Protocol:
+        """The same when the data is read: what it asks to be judged by is known."""
+        known = task_named(self.task)
+        found = known.judged_by(processor)
+        return self if found == known.metric else replace(self, judged_by=found)
 
     @property
     def lower_is_better(self) -> bool:

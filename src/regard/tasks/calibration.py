@@ -69,15 +69,23 @@ def refuse_temperature(temperature: float) -> None:
         raise UsageError(f"temperature: found {temperature}, which is no temperature of answers")
 
 
-def calibration(logits: np.ndarray, labels: np.ndarray) -> Calibration:
+def not_all(read: int, held_out: int | None, answers: str) -> str:
+    """Why no more were read, where there are more. answers: to each."""
+    more = held_out is not None and held_out > read
+    return f": with {answers} no more of the {held_out:,} examples are read at a time" if more else ""
+
+
+def calibration(logits: np.ndarray, labels: np.ndarray, held_out: int | None = None) -> Calibration:
     """The temperature for held-out logits (n, C) and their classes (n,).
 
+    held_out  how many examples there are, where those given are as many as memory should hold the logits of.
     It is kept where it helps examples that it was not found by, each half being told with that of the other half, and
     where the calibration error does not rise either.
     """
     n = len(labels)
     if n < FEWEST:
-        return Calibration(examples=n, told=f"{n} held-out examples are too few to find a temperature by")
+        few = f"{n} held-out examples are too few to find a temperature by"
+        return Calibration(examples=n, told=few + not_all(n, held_out, f"{logits.shape[1]:,} classes"))
     halves = np.arange(n) % 2 == 0, np.arange(n) % 2 == 1
     crossed = sum(
         log_loss(logits[there], labels[there], best_temperature(logits[here], labels[here])) * there.sum()

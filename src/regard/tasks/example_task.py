@@ -128,7 +128,7 @@ class ExampleTask(ExampleKind, Task[C]):
             ExampleData(rows, dataset.training),
             rows.n_targets,
             lambda fitted: {**self.evaluate(fitted, dataset.processor, judged).scores, **self.losses(fitted, valid)},
-            self.metric,
+            self.judged_by(dataset.processor),
             identity=_identity(dataset),
             files=dataset.processor.files(),
             unit=self.unit,
@@ -168,13 +168,10 @@ class ExampleTask(ExampleKind, Task[C]):
         answers = self.answers(model, dataset.processor, shown)
         return "\n".join(self.describe(example, answer) for example, answer in zip(shown, answers, strict=True))
 
-    def judged_by(self, processor: C) -> str:
-        """The score by which weights are compared while training: that of the task, or one that its data asks for."""
-        return self.metric
-
     def judge(self, model: nn.Module, dataset: ExampleDataset[C]) -> float:
         """That score, on some of what was held out."""
-        return float(self.evaluate(model, dataset.processor, self.judged_examples(dataset)).scores[self.metric])
+        scores = self.evaluate(model, dataset.processor, self.judged_examples(dataset)).scores
+        return float(scores[self.judged_by(dataset.processor)])
 
     def judged_examples(self, dataset: ExampleDataset[C]) -> Sequence[Any]:
         """Every so many of the held-out examples: a file may be sorted, and its head then is of one kind."""

@@ -154,10 +154,11 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
     def calibration(self, run: Trained) -> Calibration:
         assert isinstance(run.dataset, ExampleDataset)
         processor: LabelProcessor = run.processor
-        examples = self.judged_examples(run.dataset)[: max(1, ANSWERS // len(processor.classes))]
+        judged = self.judged_examples(run.dataset)
+        examples = judged[: max(1, ANSWERS // len(processor.classes))]
         texts = list(column(examples, "text"))
         logits = np.array(list(self.outputs(run.model, processor, texts, lambda logits: logits)))
-        return calibration(logits, class_numbers(examples, processor.classes))
+        return calibration(logits, class_numbers(examples, processor.classes), len(judged))
 
     def calibrate(self, run: Trained, found: Calibration) -> None:
         run.processor = replace(run.processor, calibration=found)

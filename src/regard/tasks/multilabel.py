@@ -157,10 +157,11 @@ class Multilabel(MultilabelKind, WholeTextTask[SeveralProcessor]):
     def calibration(self, run: Trained) -> Threshold:
         assert isinstance(run.dataset, ExampleDataset)
         processor: SeveralProcessor = run.processor
-        examples = self.judged_examples(run.dataset)[: max(1, ANSWERS // len(processor.classes))]
+        judged = self.judged_examples(run.dataset)
+        examples = judged[: max(1, ANSWERS // len(processor.classes))]
         logits = np.array(list(self.outputs(run.model, processor, list(column(examples, "text")), lambda found: found)))
         hits = np.array([np.isin(processor.classes, list(true)) for true in column(examples, "labels")])
-        return threshold(logits.astype(np.float64), hits)
+        return threshold(logits.astype(np.float64), hits, len(judged))
 
     def calibrate(self, run: Trained, found: Threshold) -> None:
         run.processor = replace(run.processor, threshold=found)

@@ -66,7 +66,8 @@ class Capabilities:
     quantiles  its answers are quantiles of a number.
     answers    the model answers at all; one that only gives vectors does not.
     fitted     the model was fitted at once, and has neither vectors nor gradients.
-    shows      what the parts of the model have to show; see `regard.explain.site.shown_by`.
+    shows      what the parts of the model have to show (see `regard.explain.site.shown_by`), and what the model says
+               that it has as a whole, by `shows_whole`.
     """
 
     tokens: bool = False

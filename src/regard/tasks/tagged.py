@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,8 +24,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.unlabelled import Role, Unlabelled
 from regard.data.worlds import PREFIX, world_of
 from regard.errors import InputError, UsageError
-from regard.evaluation.each import EachScore
-from regard.evaluation.tagging import tagging_report
+from regard.evaluation.tagging import spans_of_each, tagging_report, tags_of_each
 from regard.models.ensemble import ChainEnsembleConfig, EnsembleConfig
 from regard.tasks import register_task
 from regard.tasks.dataset import ExampleDataset
@@ -185,10 +183,9 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
         seen = {word for one in examples for word in one.words if processor.knows(word)}
         words = [one.words for one in examples]
         truth = [one.tags for one in examples]
-        right = [sum(map(operator.eq, tags, guess)) for tags, guess in zip(truth, found, strict=True)]
-        sizes = [len(tags) for tags in truth]
-        told = tagging_report(truth, found, words, seen).to_dict()
-        return Report(told, each=lambda: EachScore(np.array(right, float), np.array(sizes, float)))
+        told = tagging_report(truth, found, words, seen, bio=processor.bio).to_dict()
+        of_each = spans_of_each if processor.bio else tags_of_each
+        return Report(told, each=lambda: of_each(truth, found))
 
     def judged_by(self, processor: TagProcessor) -> str:
         return "span_f1" if processor.bio else self.metric

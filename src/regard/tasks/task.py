@@ -78,7 +78,8 @@ class Task(DataKind, Generic[C]):
     """Base of all tasks. What it declares, beside what its data is known by:
 
     shape           as in the taxonomy: 1-1, 1-N, N-1, N-N, N-M.
-    metric          the score by which models are ranked and the best weights chosen; lower_is_better where it is.
+    metric          the score by which models are ranked and the best weights chosen, unless the data asks for another
+                    (`judged_by`); lower_is_better where it is.
     unit            what a target is, for messages.
     model           what is trained when nobody names a model.
     ladder          the models of a comparison, simple ones first.
@@ -179,6 +180,10 @@ class Task(DataKind, Generic[C]):
         self, model: nn.Module, processor: C, examples: Sequence[Any], options: TextOptions | None = None
     ) -> Report:
         """The scores on examples."""
+
+    def judged_by(self, processor: C) -> str:
+        """The score by which models are ranked and weights chosen: that of the task, or one that its data asks for."""
+        return self.metric
 
     def limited(self, examples: Sequence[Any], limit: int | None) -> Sequence[Any]:
         """The first of the examples."""

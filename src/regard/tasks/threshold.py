@@ -15,7 +15,7 @@ import numpy as np
 
 from regard.errors import UsageError
 from regard.evaluation.multilabel import best_threshold
-from regard.tasks.calibration import calibration, refuse_temperature, saved_facts
+from regard.tasks.calibration import calibration, not_all, refuse_temperature, saved_facts
 
 FEWEST = 20  # held-out labels by which a threshold is found
 HALF = 0.5
@@ -56,11 +56,12 @@ class Threshold:
         return json.dumps(asdict(self)).encode()
 
 
-def threshold(logits: np.ndarray, hits: np.ndarray) -> Threshold:
-    """The one for held-out logits (n, L) and the labels that hold (n, L)."""
+def threshold(logits: np.ndarray, hits: np.ndarray, held_out: int | None = None) -> Threshold:
+    """The one for held-out logits (n, L) and the labels that hold (n, L). held_out: as in `calibration`."""
     n, true = len(hits), int(hits.sum())
     if true < FEWEST:
-        return Threshold(examples=n, told=f"{true} held-out labels are too few to find another")
+        few = f"{true} held-out labels are too few to find another"
+        return Threshold(examples=n, told=few + not_all(n, held_out, f"{hits.shape[1]:,} labels"))
     # Of two classes with the logits 0 and z the chance of the second is that of the label.
     found = calibration(np.stack([np.zeros(logits.size), logits.ravel()], 1), hits.ravel().astype(np.int64))
     chances = 1 / (1 + np.exp(-logits / found.temperature))

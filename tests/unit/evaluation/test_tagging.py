@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from regard.errors import DataError
 from regard.evaluation.classification import ClassScores
-from regard.evaluation.tagging import TagSpan, is_bio, span_scores, spans, tagging_report
+from regard.evaluation.tagging import TagSpan, is_bio, span_scores, spans, spans_of_each, tagging_report
 
 TAGS = ["O", "B-X", "I-X", "B-Y", "I-Y"]
 SENTENCES = st.lists(st.sampled_from(TAGS), max_size=8)
@@ -134,3 +134,18 @@ def test_real_entities_are_bio_and_a_tagger_without_any_finds_none(real_data: Pa
     starts = sum(tag.startswith("B-") for tags in truth for tag in tags)
     assert (report.spans, report.span_f1) == (starts, 0)
     assert report.accuracy == sum(tag == "O" for tags in truth for tag in tags) / report.tokens
+
+
+@given(st.lists(st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(TAGS)), max_size=6), min_size=1, max_size=6))
+def test_the_sentences_tell_the_f1_of_all_and_of_any_that_are_drawn(sentences: list[list[tuple[str, str]]]) -> None:
+    truth, told = ([[pair[side] for pair in one] for one in sentences] for side in (0, 1))
+    each = spans_of_each(truth, told)
+    assert each.score == pytest.approx(span_scores(truth, told).f1)
+    drawn = [0, 0, *range(len(truth))]
+    scores = span_scores([truth[row] for row in drawn], [told[row] for row in drawn])
+    assert each.values[drawn].sum() / each.weights[drawn].sum() == pytest.approx(scores.f1)
+
+
+def test_where_tags_mark_spans_that_is_so_of_sentences_without_one() -> None:
+    assert tagging_report([["O"]], [["O"]]).span_f1 is None
+    assert tagging_report([["O"]], [["O"]], bio=True).span_f1 == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from regard.core.model import logits_of
 from regard.errors import CheckpointError, DataError
 from regard.fitting.classes import log_count_ratios
 from regard.fitting.grams import WORD
+from regard.models import gram_classifier
 from regard.models.gram_classifier import GramClassifier
 from regard.models.linear import LinearConfig
 from regard.models.majority import MajorityConfig
@@ -216,5 +218,30 @@ def test_the_evidence_sums_to_the_answer(config: Any):
     assert torch.allclose(total.log_softmax(0), answers(model, [text])[0], atol=1e-6)
     above = found.base + found.parts.sum(0)
     assert np.allclose(above, (total - total.mean()).numpy(), atol=1e-6)
-    most, least = model.heaviest(0, 5)
+    ((most, least),) = model.heaviest([0], 5)
     assert most[0][1] >= most[-1][1] > least[-1][1] >= least[0][1]
+
+
+@pytest.mark.parametrize("config", [LinearConfig(3), NaiveBayesConfig(3), LinearConfig(2), NaiveBayesConfig(2)])
+def test_the_heaviest_n_grams_are_those_of_all_weights(config: Any, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gram_classifier, "AT_ONCE", 12)  # in several blocks
+    model = fitted(config, made_up(n_classes=config.n_classes))
+    weights = model.weights_of(np.arange(model.n_grams))
+    beyond = weights - weights.mean(1, keepdims=True)
+    for number, (most, least) in zip((1, 0), model.heaviest((1, 0), 4), strict=True):
+        ordered = np.sort(beyond[:, number])
+        assert [weight for _, weight in most] == pytest.approx(ordered[::-1][:4].tolist())
+        assert [weight for _, weight in least] == pytest.approx(ordered[:4].tolist())
+        named = {model.name_of(column): beyond[column, number] for column in range(model.n_grams)}
+        assert all(named[name] == pytest.approx(weight) for name, weight in most + least)
+
+
+def test_of_very_many_classes_the_weights_of_a_few_take_little():
+    n = 20_000
+    model = fitted(NaiveBayesConfig(n, order=1), Given([f"word{i % 50} w{i}" for i in range(n)], np.arange(n)))
+    tracemalloc.start()
+    found = model.heaviest(range(20), 3)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found[7][0][0][0] == "w7"
+    assert peak < 20 * 20 * 8 * n  # all weights are 3 GB

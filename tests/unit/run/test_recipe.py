@@ -45,7 +45,7 @@ def test_a_file_of_that_name_comes_first_and_a_recipe_extends_one_of_the_package
     mine = tmp_path / "mine.toml"
     mine.write_text('extends = "epf"\n[train]\nensemble = 2\n')
     found = read_recipe(mine)
-    assert (found["train.ensemble"].value, found["data.history"].value) == (2, 336)
+    assert (found["train.ensemble"].value, found["data.history"].value) == (2, 672)
     assert (found["train.ensemble"].place, found["data.history"].place) == (f"recipe {mine}", "recipe epf")
     (tmp_path / "epf").write_text("[train]\nlr = 0.5\n")
     assert list(read_recipe("epf")) == ["train.lr"]
@@ -71,5 +71,14 @@ def test_a_training_by_name(tmp_path: Path) -> None:
 def test_a_recipe_that_reads_further_back_than_usual_trains(tmp_path: Path) -> None:
     small = {"d_model": 8, "ensemble": 1, "batch_size": 4, "budget": "1steps", "sample_every": 0}
     run = regard.train(None, "world:electricity", recipe="epf", out=tmp_path / "r", quiet=True, **small)
-    assert run.config["data"]["history"] == 336
+    assert run.config["data"]["history"] == 672
     assert run.config["model"]["settings"]["lags"] == [1, 2, 3, 7, 14]
+
+
+def test_the_command_of_the_recipe_for_prices_names_what_is_known_ahead(real_data: Path, tmp_path: Path) -> None:
+    (command,) = (line for line in shipped_text("epf").splitlines() if "regard train" in line)
+    assert "--set data.known=" in command
+    small = {"d_model": 8, "ensemble": 1, "batch_size": 4, "budget": "1steps", "sample_every": 0, "linear": 0}
+    given = {"valid": "tail:294d", "known": "load_forecast,wind_forecast", "recipe": "epf", "quiet": True}
+    run = regard.train(None, real_data / "epf" / "NP.train.csv.gz", out=tmp_path / "r", **given, **small)
+    assert (tuple(run.processor.columns), tuple(run.processor.measured)) == (("load_forecast", "wind_forecast"), ())

@@ -14,6 +14,7 @@ from regard.evaluation.calibration import best_temperature
 from regard.explain.view import Bars
 from regard.run.settings import Origin
 from regard.run.train import plan, train_run
+from regard.tasks import labelled
 from regard.tasks.calibration import FEWEST, Calibration, calibration
 from regard.training.run_folder import CALIBRATION, verify_run
 
@@ -110,3 +111,18 @@ def test_too_few_examples_and_a_temperature_that_does_not_help_leave_chances_as_
     found = calibration(logits, labels)
     assert found.temperature in (1.0, pytest.approx(best_temperature(logits, labels)))
     assert found.after <= found.before
+
+
+def test_of_very_many_classes_it_is_told_that_not_all_of_what_is_held_out_is_read(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(labelled, "ANSWERS", 2 * 7)
+    run = regard.train("naive_bayes", table, out=tmp_path / "r", quiet=True)
+    held_out = len(run.dataset.examples)
+    assert held_out > FEWEST
+    found = run.processor.calibration
+    assert (found.temperature, found.examples) == (1.0, 7)
+    assert found.told == (
+        f"7 held-out examples are too few to find a temperature by: with 2 classes no more of the {held_out} examples "
+        f"are read at a time"
+    )

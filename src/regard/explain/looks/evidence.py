@@ -58,8 +58,8 @@ def classes(reading: Reading, _options: Options) -> View:
     """The n-grams that speak most for and against every class, whatever the text."""
     model, panels = _model(reading), list[Panel]()
     n_classes = reading.run().shape[-1]
-    for number in range(min(n_classes, MOST_CLASSES)):
-        for_it, against = model.heaviest(number, HEAVIEST)
+    shown = range(min(n_classes, MOST_CLASSES))
+    for number, (for_it, against) in zip(shown, model.heaviest(shown, HEAVIEST), strict=True):
         rows = [
             (name, f"{weight:+.3f}", other, f"{less:+.3f}")
             for (name, weight), (other, less) in zip(for_it, against, strict=True)
