@@ -26,8 +26,8 @@ def several(name: str, count: int = 2) -> Any:
     return WriterEnsembleConfig(registry.entry(name).config(11, "tiny"), count).build().double().eval()
 
 
-# Two laws are of mixers, and what is learnt are the parts. A tied table would make the poisoned word an answer, too.
-OTHERS = ("reach", "equivariance", "learn")
+# Laws of mixers and of tags; and what is learnt are the parts. A tied table would make the poisoned word an answer, too.
+OTHERS = ("reach", "equivariance", "enumeration", "learn")
 
 
 @pytest.mark.parametrize(
