@@ -26,7 +26,7 @@ def several(name: str, count: int = 2) -> Any:
     return WriterEnsembleConfig(registry.entry(name).config(11, "tiny"), count).build().double().eval()
 
 
-# Laws of mixers and of tags; and what is learnt are the parts. A tied table would make the poisoned word an answer, too.
+# Laws of mixers and of tags; and parts are learnt alone. A tied table would make the poisoned word an answer, too.
 OTHERS = ("reach", "equivariance", "enumeration", "learn")
 
 
