@@ -11,12 +11,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from regard.decoding.json_string import CHARACTER, STRING, string_of
 from regard.decoding.pattern import LONGEST
 from regard.errors import UsageError
 
 BLANK = " ?"
-CHARACTER = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})'
-STRING = f'"{CHARACTER}*"'
 INTEGER = "-?(?:0|[1-9][0-9]{0,17})"
 NUMBER = rf"{INTEGER}(?:\.[0-9]{{1,17}})?(?:[eE][+-]?[0-9]{{1,3}})?"
 SIMPLE = {"string": STRING, "integer": INTEGER, "number": NUMBER, "boolean": "(?:true|false)", "null": "null"}
@@ -84,7 +83,7 @@ def _typed(kind: Any, schema: Mapping[str, Any], root: Any, depth: int) -> str:
     if kind == "string" and "pattern" in schema:
         if not isinstance(schema["pattern"], str):
             raise UsageError("pattern: expected a text")
-        return f'"(?:{schema["pattern"].removeprefix("^").removesuffix("$")})"'
+        return string_of(schema["pattern"])
     if kind == "string" and ("minLength" in schema or "maxLength" in schema):
         least, most = _count(schema, "minLength") or 0, _count(schema, "maxLength")
         return f'"{CHARACTER}{{{least},{"" if most is None else most}}}"'

@@ -7,11 +7,12 @@ import random
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from regard.data.tokenizer import train_tokenizer
-from regard.decoding.automaton import DEAD, automaton
+from regard.decoding.automaton import DEAD, Automaton, automaton
 from regard.decoding.constraint import Forms
 from regard.decoding.json_schema import any_object, pattern_of
 from regard.errors import UsageError
@@ -152,3 +153,58 @@ def test_a_pattern_that_no_token_begins_is_refused() -> None:
     tokenizer = train_tokenizer("words", ["the cat sat"] * 3, vocab_size=None)
     with pytest.raises(UsageError, match="no token"):
         Forms(tokenizer, tokenizer.eos_id).form("dog").rule(None)
+
+
+QUOTED = [
+    r'^"$', "\\\\", r"\n", ".", "[^a]", r"^\W$", r'^[^a-z]{1,3}$', r"^[\x00-\x2f]+$", r"\t|\\x", "a", r"^US\$", r"^\$$",
+    r'^(?:"a"|\\b)+$', r"^a$|^b", r"^é?[日-本]$", "", r"^\u2028?\x1f\x7f$", r"^[\s\S]{2}$", r'^"*|\\$',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", QUOTED)
+def test_a_string_of_a_pattern_is_json_whose_text_holds_it(pattern: str) -> None:
+    """Whatever is drawn, bytes that break a string of JSON above all."""
+    found = automaton(pattern_of({"type": "string", "pattern": pattern}))
+    chance, liked, left = random.Random(pattern), b'"\\\n\t\x00\x1f/u0da', _left(found)
+    for _ in range(60):
+        state, written = found.start, b""
+        while not found.accepts[state]:
+            able = found.table[state].nonzero()[0].tolist()
+            if len(written) > 40:  # the nearest way out
+                able = [byte for byte in able if left[found.table[state][byte]] < left[state]]
+            written += bytes(chance.choices(able, [9 if byte in liked else 1 for byte in able]))
+            state = int(found.table[state, written[-1]])
+        text = json.loads(written)
+        assert re.search(pattern, text, re.ASCII), written
+
+
+def _left(found: Automaton) -> dict[int, int]:
+    """How many bytes a match needs from each state on."""
+    left = {int(state): 0 for state in found.accepts.nonzero()[0]}
+    while more := {state for state in range(1, len(found.table)) if state not in left} & {
+        int(state) for state in np.isin(found.table, list(left)).any(1).nonzero()[0]
+    }:
+        left |= dict.fromkeys(more, max(left.values()) + 1)
+    return left
+
+
+@pytest.mark.parametrize("pattern", QUOTED)
+def test_a_string_of_a_pattern_may_have_every_text_that_holds_it(pattern: str) -> None:
+    chance, found = random.Random(pattern), automaton(pattern_of({"type": "string", "pattern": pattern}))
+    for _ in range(300):
+        text = "".join(chance.choices('ab"\\\n\t\x01\x1f\u2028日$US/é', k=chance.randint(0, 4)))
+        if pattern != "." or not set(text) & {"\u2028"}:  # which ends a line in ECMA's expressions
+            written = json.dumps(text, ensure_ascii=False)
+            at_its_end = re.sub(r"(?<!\\)\$(?=\||$)", r"\\Z", pattern)  # Python's $ stands before a last line end too
+            assert found.matches(written) == bool(re.search(at_its_end, text, re.ASCII)), written
+
+
+@pytest.mark.parametrize("pattern", [r"(^a)", r"a^", r"$a", r"(a$|b)", r"(?=a)"])
+def test_a_pattern_of_a_schema_that_cannot_be_told_is_refused(pattern: str) -> None:
+    with pytest.raises(UsageError, match="pattern"):
+        pattern_of({"type": "string", "pattern": pattern})
+
+
+def test_no_string_holds_half_a_character() -> None:
+    found = automaton(pattern_of({"type": "string"}))
+    assert [found.matches(rf'"\u{code}"') for code in ("d7ff", "d800", "DFFF", "e000", "00e9")] == [1, 0, 0, 1, 1]

@@ -388,6 +388,14 @@ def test_what_cannot_be_explained_is_said_in_one_line(argv: tuple[str, ...], mes
     assert message in outcome.err
 
 
+@pytest.mark.usefixtures("run")
+def test_of_an_unknown_view_every_known_one_is_named_once():
+    told = call_here("explain", "counted", "Today", "--view", "nothing").err
+    named = told.partition("known: ")[2].partition(";")[0].split(", ")
+    assert "steps" in named
+    assert len(named) == len(set(named))
+
+
 def test_help_costs_no_torch():
     program = (
         "import sys, regard.cli.main as cli\n"
