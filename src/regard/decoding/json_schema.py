@@ -31,7 +31,7 @@ ANY_DEPTH = 3  # how deep a value of any kind may go
 def pattern_of(schema: Any) -> str:
     """
     >>> pattern_of({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]})
-    '\\\\{ ?"a": ?(?:true|false) ?\\\\}'
+    '\\\\{ ?(?:"a": ?(?:true|false)) ?\\\\}'
     """
     return _value(schema, schema, 0)
 

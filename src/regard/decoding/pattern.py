@@ -3,7 +3,8 @@
     abc  a|b  (ab)*  (?:ab)+  a?  a{2,5}  [a-z_]  [^"]  .  \\d \\w \\s \\D \\W \\S (of ASCII)  \\n \\t \\x41 \\u00e9
     ^ and $ at the ends
 
-A pattern is what a whole text matches (`parsed`), or what is found somewhere in it (`searched`). What looks around or back ((?=..), \\1, \\b) is refused: no automaton of finite size tells it.
+A pattern is what a whole text matches (`parsed`), or what is found somewhere in it (`searched`).
+What looks around or back ((?=..), \\1, \\b) is refused: no automaton of finite size tells it.
 """
 
 from __future__ import annotations

@@ -180,9 +180,9 @@ def test_a_string_of_a_pattern_is_json_whose_text_holds_it(pattern: str) -> None
 
 def _left(found: Automaton) -> dict[int, int]:
     """How many bytes a match needs from each state on."""
-    left = {int(state): 0 for state in found.accepts.nonzero()[0]}
+    left = {int(state): 0 for state in np.flatnonzero(found.accepts)}
     while more := {state for state in range(1, len(found.table)) if state not in left} & {
-        int(state) for state in np.isin(found.table, list(left)).any(1).nonzero()[0]
+        int(state) for state in np.flatnonzero(np.isin(found.table, list(left)).any(1))
     }:
         left |= dict.fromkeys(more, max(left.values()) + 1)
     return left
