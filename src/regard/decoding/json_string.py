@@ -13,6 +13,7 @@ HEX = "0123456789abcdef"
 # A character of a text: as it is, or as an escape. Half a pair of surrogates is none.
 UNICODE = r"\\u(?:[0-9abcefABCEF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2})"
 CHARACTER = rf'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|{UNICODE})'
+SHORT = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])'  # without numbers, where characters are counted one by one
 STRING = f'"{CHARACTER}*"'
 
 

@@ -20,6 +20,7 @@ from regard.errors import UsageError
 PATTERNS = [
     r"(yes|no)", r"[a-c]{2,4}x*", r"\d+\.\d{2}", r"[^a]b?", r"é+|日本.?", r"(a|b(c|d)*)+e", r"\w+ \w+", r"a?b?c?",
     r"^\s*x$", r"(?:ab|a)(?:bc|c)", r"[\]\-x]+", r"a{0,2}", r"\x61\u00e9|b{3}", r"(|a)b", r"\S\D",
+    r"(ab?)(?:,(?:ab?))*", r"a(?:ba)*c?", r"x?(?:1x?)*|(?:a*)(b(?:a*))*", r"e(?:nne)*n", r"a(b|c)(?:,(b|c))*d",
 ]  # fmt: skip
 
 
@@ -27,7 +28,7 @@ PATTERNS = [
 def test_an_automaton_accepts_what_python_matches(pattern: str) -> None:
     chance, found = random.Random(pattern), automaton(pattern)
     for _ in range(300):
-        text = "".join(chance.choices("abcdexyno 1.2é日本\n]-", k=chance.randint(0, 6)))
+        text = "".join(chance.choices("abcdexyno 1.2é日本\n]-,,", k=chance.randint(0, 6)))
         assert found.matches(text) == bool(re.fullmatch(pattern, text, re.ASCII)), text
 
 
@@ -102,6 +103,38 @@ def test_a_schema_accepts_its_values_and_no_others() -> None:
     assert automaton(any_object()).matches(json.dumps({"a": [1, {"b": None}], "c": "\n\u2028\\"}))
 
 
+ANYTHING: list[Any] = [None, -1.5, "é\n", [], {}, [1, ["a"]], {"a": {"b": None}, "c": [{}]}]
+LISTS = [value for value in ANYTHING if isinstance(value, list)]
+OPEN: list[tuple[Any, list[Any], list[Any]]] = [
+    ({}, [*ANYTHING, [[[1]]], {"a": {"b": {"c": 1}}}], [[[[[]]]]]),
+    ({"title": "x"}, ANYTHING, []),
+    ({"type": "array"}, LISTS, [{}, "a", 1]),
+    ({"items": {"type": "integer"}}, [[], [1], [1, 2, 3]], [["a"], [1, None], 1]),
+    ({"type": "array", "items": {"type": "array"}, "maxItems": 2}, [[], [[1], ["a", [2]]]], [[1], [[], [], []]]),
+    ({"properties": {"a": True}, "required": ["a"]}, [{"a": []}, {"a": {"b": 1}}], [{}, {"b": 1}]),
+    ({"properties": {k: {} for k in "abcdefghijkl"}}, [{}, {"b": 1, "l": []}, {"a": {}, "c": 1}], [{"b": 1, "a": 1}]),
+    ({"properties": {f"k{n}": {"type": "object"} for n in range(9)}}, [{}, {"k3": {"a": 1}}], [{"k3": 1}]),
+    ({"type": "string", "minLength": 2, "maxLength": 1000}, ["ab", "é\n" * 500], ["a", "a" * 1001]),
+    ({"minLength": 2}, ["ab", "a" * 5000], ["a", ""]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), OPEN)
+def test_a_schema_that_leaves_much_open_is_told_to_some_depth(schema: Any, good: list[Any], bad: list[Any]) -> None:
+    found = automaton(pattern_of(schema))
+    for value in (*good, *bad):
+        assert found.matches(json.dumps(value, ensure_ascii=False)) is (value in good), value
+
+
+@pytest.mark.parametrize("needed", ["", "a", "c", "e", "bd", "abcde"])
+def test_properties_that_may_be_left_out_have_commas_between_them(needed: str) -> None:
+    schema = {"properties": {name: {"const": 1} for name in "abcde"}, "required": list(needed)}
+    found = automaton(pattern_of(schema))
+    for there in range(32):
+        names = [name for place, name in enumerate("abcde") if there >> place & 1]
+        assert found.matches(json.dumps(dict.fromkeys(names, 1))) is (set(needed) <= set(names)), names
+
+
 TEN_TIMES_OVER = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 10} for i in range(7)}
 
 
@@ -111,6 +144,7 @@ TEN_TIMES_OVER = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 10} for i
         {"$ref": "#"}, {"type": "thing"}, {"type": []}, {"type": {}}, {"minimum": 3}, {"$ref": "http://x"}, 7,
         {"enum": []}, {"anyOf": 5}, {"anyOf": []}, {"type": "string", "pattern": 5},
         {"type": "string", "minLength": "}"},
+        {"type": "array", "minItems": 3, "maxItems": 2}, {"type": "string", "maxLength": 1001},
         {"type": "array", "maxItems": "x"}, {"type": "array", "minItems": -1}, {"type": "array", "maxItems": 1.5},
         {"properties": 5}, {"properties": {"a": {}}, "required": 5},
         {"$ref": "#/$defs/d0", "$defs": TEN_TIMES_OVER | {"d7": {"type": "null"}}},
