@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from regard.decoding.pattern import ANYTHING, Characters, Either, Repeat, Sequence, Tree, searched
 from regard.decoding.utf8_range import Range
+from regard.errors import UsageError
 
 ESCAPED: dict[int, str] = {0x22: '"', 0x5C: "\\", 8: "b", 9: "t", 10: "n", 12: "f", 13: "r"}
 HEX = "0123456789abcdef"
@@ -17,15 +18,40 @@ SHORT = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt])'  # without numbers, where character
 STRING = f'"{CHARACTER}*"'
 
 
-def string_of(pattern: str) -> str:
-    r"""The pattern of the strings of JSON in whose text a pattern is found.
+def string_of(pattern: str, least: int = 0, most: int | None = None) -> str:
+    r"""The pattern of the strings of JSON in whose text a pattern is found. It is refused unless all texts that it
+    tells have so many characters.
 
     >>> print(string_of("^[ab]+$"))
     "(?:[ab])+"
     >>> print(string_of(r"^\n$"))
     "\\[n]"
     """
-    return f'"{_written(searched(pattern))}"'
+    tree = searched(pattern)
+    shortest, longest = _lengths(tree)
+    if shortest < least or (most is not None and (longest is None or longest > most)):
+        told = f"{shortest} to {longest}" if longest is not None else f"{shortest} or more"
+        raise UsageError(
+            f"the schema says a length beside a form of {told} characters: say it in a pattern alone, as ^[a-z]{{1,5}}$"
+        )
+    return f'"{_written(tree)}"'
+
+
+def _lengths(tree: Tree) -> tuple[int, int | None]:
+    """How many characters a text has at least and at most; None for any number."""
+    if isinstance(tree, Characters):
+        return 1, 1
+    if isinstance(tree, Repeat):
+        shortest, longest = _lengths(tree.part)
+        many = None if longest is None or tree.most is None else longest * tree.most
+        return shortest * tree.least, 0 if longest == 0 else many
+    parts = [_lengths(part) for part in tree.parts]
+    shortest = [least for least, _ in parts]
+    longest = [most for _, most in parts if most is not None]
+    bounded = len(longest) == len(parts)
+    if isinstance(tree, Sequence):
+        return sum(shortest), sum(longest) if bounded else None
+    return min(shortest), max(longest) if bounded else None
 
 
 def _written(tree: Tree) -> str:

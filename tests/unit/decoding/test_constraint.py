@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from ipaddress import IPv4Address
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -135,6 +139,67 @@ def test_properties_that_may_be_left_out_have_commas_between_them(needed: str) -
         assert found.matches(json.dumps(dict.fromkeys(names, 1))) is (set(needed) <= set(names)), names
 
 
+NARROW: list[tuple[Any, list[Any], list[Any]]] = [
+    ({"type": "string", "pattern": "^a{2,4}$", "minLength": 1, "maxLength": 4}, ["aa", "aaaa"], ["a", "aaaaa"]),
+    ({"additionalProperties": {"type": "integer"}}, [{}, {"a": 1, "b": -2}], [{"a": "1"}, 5]),
+    ({"type": "object", "additionalProperties": False}, [{}], [{"a": 1}]),
+    ({"properties": {"a": {"const": 1}}, "additionalProperties": {"type": "null"}}, [{}, {"a": 1}], [{"a": None}]),
+    ({"enum": ["a", 1, None, True, 2.0], "type": ["string", "integer"]}, ["a", 1, 2.0], [None, True]),
+    ({"enum": [1, 1.5, False], "type": "number"}, [1, 1.5], [False]),
+    ({"enum": ["a", "b"], "const": "b"}, ["b"], ["a"]),
+    ({"format": "date"}, ["2024-12-31", "1999-02-28"], ["2023-02-30", "2023-04-31", "2023-13-01", "0000-01-01", ""]),
+    ({"type": ["string", "null"], "format": "ipv4"}, ["10.0.255.1", None], ["10.0.256.1", "1.2.3", "01.2.3.4"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), NARROW)
+def test_words_that_narrow_a_value_do(schema: Any, good: list[Any], bad: list[Any]) -> None:
+    found = automaton(pattern_of(schema))
+    for values, accepted in ((good, True), (bad, False)):
+        for value in values:
+            assert found.matches(json.dumps(value)) is accepted, value
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        ({"type": "string", "pattern": "^a+$", "maxLength": 3}, "a length beside a form of 1 or more characters"),
+        ({"pattern": "^a{2,5}$", "minLength": 3}, "a length beside a form of 2 to 5 characters"),
+        ({"pattern": "^a|bc$", "maxLength": 3}, "a length beside a form of 1 or more characters"),
+        ({"type": "string", "format": "date", "pattern": "1"}, "'format' beside 'pattern'"),
+        ({"type": "string", "format": "uri"}, "format: 'uri' is not known here, but date, time"),
+        ({"type": "integer", "format": "int32"}, "format: 'int32' of a number"),
+        ({"properties": {"a": {}}, "required": ["a", "b"]}, "required: 'b' is not one of the properties"),
+        ({"type": "object", "required": ["b"]}, "required: 'b' is not one of the properties"),
+        ({"properties": {"a": {}}, "required": "a"}, "required: expected a list"),
+        ({"properties": {"a": {}}, "required": 0}, "required: expected a list"),
+        ({"properties": {"a": {}}, "required": [["a"]]}, "is not one of the properties"),
+        ({"properties": {"a": {}}, "additionalProperties": 5}, "additionalProperties: expected true, false"),
+        ({"type": "integer", "const": "a"}, "const, enum and type contradict each other"),
+        ({"type": "integer", "enum": [True, 1.5]}, "const, enum and type contradict each other"),
+        ({"const": 3, "enum": [1, 2]}, "const, enum and type contradict each other"),
+        ({"enum": ["a"], "minLength": 2}, "'minLength' beside 'enum'"),
+        ({"anyOf": [{"type": "string"}], "maxLength": 2}, "'maxLength' beside 'anyOf'"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {}}, "type": "null"}, "'type' beside '$ref'"),
+        ({"type": "string", "minimum": 3}, "'minimum', which is not known"),
+    ],
+)
+def test_words_that_narrow_a_value_and_are_not_told_are_refused_by_name(schema: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)):
+        pattern_of(schema)
+
+
+def test_formats_are_those_that_python_reads() -> None:
+    readers = {"date": date.fromisoformat, "time": time.fromisoformat, "uuid": UUID, "ipv4": IPv4Address}
+    for name, reader in (readers | {"date-time": datetime.fromisoformat}).items():
+        for text in _drawn({"type": "string", "format": name}):
+            assert reader(text)
+    for text in _drawn({"type": "string", "format": "email"}):
+        assert re.fullmatch(
+            r"[\w+-]+(\.[\w+-]+)*@[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+", text
+        )
+
+
 TEN_TIMES_OVER = {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 10} for i in range(7)}
 
 
@@ -198,18 +263,23 @@ QUOTED = [
 @pytest.mark.parametrize("pattern", QUOTED)
 def test_a_string_of_a_pattern_is_json_whose_text_holds_it(pattern: str) -> None:
     """Whatever is drawn, bytes that break a string of JSON above all."""
-    found = automaton(pattern_of({"type": "string", "pattern": pattern}))
-    chance, liked, left = random.Random(pattern), b'"\\\n\t\x00\x1f/u0da', _left(found)
+    for text in _drawn({"type": "string", "pattern": pattern}):
+        assert re.search(pattern, text, re.ASCII), text
+
+
+def _drawn(schema: Any) -> Iterator[Any]:
+    """Values of a schema, drawn byte by byte; after forty on the shortest way out."""
+    found = automaton(pattern_of(schema))
+    chance, liked, left = random.Random(str(schema)), b'"\\\n\t\x00\x1f/u0da', _left(found)
     for _ in range(60):
         state, written = found.start, b""
         while not found.accepts[state]:
             able = found.table[state].nonzero()[0].tolist()
-            if len(written) > 40:  # the nearest way out
+            if len(written) > 40:
                 able = [byte for byte in able if left[found.table[state][byte]] < left[state]]
             written += bytes(chance.choices(able, [9 if byte in liked else 1 for byte in able]))
             state = int(found.table[state, written[-1]])
-        text = json.loads(written)
-        assert re.search(pattern, text, re.ASCII), written
+        yield json.loads(written)
 
 
 def _left(found: Automaton) -> dict[int, int]:
