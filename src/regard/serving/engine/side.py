@@ -27,6 +27,7 @@ from regard.serving.guard import Refused
 from regard.serving.provider import RunProvider
 from regard.serving.wanted import LONGEST, SHORTER, Wanted, answering
 from regard.serving.wire import Message
+from regard.tasks.processor import Ids
 
 AT_ONCE = 2
 LARGEST_PICTURE = 1 << 24  # pixels
@@ -132,8 +133,9 @@ class Side:
 
 
 def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:
-    texts = [_text_of(run, one) for one in asked["input"]]
-    lengths = [length_of(run, text) or 0 for text in texts]
+    """The vectors of texts, or of tokens as they are given; and how many tokens these are, without those of a frame."""
+    texts = [one if isinstance(one, str) else Ids(one) for one in asked["input"]]
+    lengths = [_tokens_of(run, text) for text in texts]
     # One call of attention over more than that takes longer than anybody waits, and cannot be broken off.
     if max(lengths) > LONGEST_PROMPT:
         raise TooLong(
@@ -142,8 +144,9 @@ def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"vectors": run.embed(texts, asked.get("pooling")).tolist(), "tokens": sum(lengths)}
 
 
-def _text_of(run: Run, one: str | list[int]) -> str:
-    return one if isinstance(one, str) else run.tokenizer.decode(one)
+def _tokens_of(run: Run, one: str | Ids) -> int:
+    """How many tokens a text has by itself: without those that every text has, an empty one too."""
+    return len(one) if isinstance(one, Ids) else (length_of(run, one) or 0) - (length_of(run, "") or 0)
 
 
 def predict(run: Run, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
