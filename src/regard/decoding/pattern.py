@@ -9,6 +9,7 @@ What looks around or back ((?=..), \\1, \\b) is refused: no automaton of finite 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from regard.decoding.utf8_range import LAST, Range, complement
@@ -189,7 +190,8 @@ class _Reader:
         if letter in CONTROLS:
             letter = CONTROLS[letter]
         elif letter.isalnum():
-            self.refuse(f"\\{letter} is not known")
+            of = re.match(r"\{\w{1,30}\}", self.text[self.at :])  # such as \p{L}
+            self.refuse(f"\\{letter}{of[0] if of else ''} is not known")
         return [(ord(letter), ord(letter))]
 
     def _class(self) -> Tree:
