@@ -109,8 +109,11 @@ class Side:
             return plain(self.verbs[verb](run, asked))
 
     def _explain(self, run: str, asked: Mapping[str, Any]) -> Any:
-        self._check_reads_text({"run": run})
-        view = self.provider.view(run, asked["view"], asked["input"], asked["options"])
+        with self.provider.lent(run) as loaded:
+            given = _input(loaded, asked["input"], 1)
+            if loaded.task.reads_files and asked["options"].get("other"):
+                raise UsageError(f"other: {run} reads files, and a server opens none that a client names")
+        view = self.provider.view(run, asked["view"], given, asked["options"])
         view = replace(view, about=self._without_paths({"about": view.about})["about"])
         return view.to_html() if asked["html"] else plain(view.to_dict())
 
@@ -179,7 +182,7 @@ def _picture(one: Any, number: int) -> np.ndarray:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as picture:
             if picture.width * picture.height > LARGEST_PICTURE:
                 raise UsageError(f"input {number}: a picture has at most {LARGEST_PICTURE:,} pixels")
-            return np.asarray(picture.convert("RGB"))
+            return np.array(picture.convert("RGB"))
     except (binascii.Error, ValueError, OSError, SyntaxError, Image.DecompressionBombError):
         raise UsageError(told) from None
 
