@@ -95,6 +95,17 @@ def test_other_sites_are_not_answered(server: Served) -> None:
     assert server.post("v1/completions", body, headers=form).status_code == 415
 
 
+def test_a_whole_address_is_answered_as_its_path_is(server: Served) -> None:
+    """As proxies send them; the names of this machine have no case."""
+    body = json.dumps({"prompt": "the", "max_tokens": 1}).encode()
+    for name, status in (("localhost", b"200"), ("LOCALHOST", b"200"), ("evil.example", b"403")):
+        start = START.replace(b"/v1/", f"http://{name}:{server.port}/v1/".encode())
+        with server.connect() as line:
+            head = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            line.sendall(start.replace(b"Host: localhost", b"Host: LocalHost") + head + body)
+            assert received(line).split(b" ")[1] == status
+
+
 def test_this_machine_may_be_named_by_its_other_address(folder: Path) -> None:
     try:
         with socket.socket(socket.AF_INET6) as line:

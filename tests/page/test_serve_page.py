@@ -40,6 +40,9 @@ def test_what_may_be_asked_is_listed_without_a_network(open_page: Any, server: S
     page = open_page(f"{server.url}docs")
     page.get_by_text("POST /v1/completions").wait_for()
     assert page.get_by_text("frequency_penalty").count() >= 2
+    inside = ("messages.role", "messages.content.text", "response_format.type", "response_format.json_schema.schema")
+    for name in (*inside, "stream_options.include_usage"):
+        assert page.locator("td", has_text=name).count() >= 1, name
 
 
 @pytest.mark.parametrize("path", ["", "docs", "lab"])

@@ -35,21 +35,37 @@ class Load:
         """Request `number`: no two have the same prompt."""
         chance = random.Random(f"{self.seed} {number}")
         prompt = " ".join(chance.choices(WORDS, k=self.prompt))
-        return {"model": model, "prompt": prompt, "max_tokens": self.tokens, "seed": number, "stream": True}
+        counted = {"stream": True, "stream_options": {"include_usage": True}}
+        return {"model": model, "prompt": prompt, "max_tokens": self.tokens, "seed": number, **counted}
 
 
 @dataclass
 class Answered:
-    """One request: seconds from when it was to be sent to each event with text, and tokens where they were counted."""
+    """One request: seconds from when it was to be sent to each event with text, and its tokens as the server counts
+    them, where it says so.
+    """
 
     status: int = 0
     events: list[float] = field(default_factory=list)
-    tokens: int = 0
+    tokens: int | None = None
+
+    def hear(self, event: dict[str, Any], seconds: float) -> None:
+        """Take an event of the stream."""
+        if "error" in event:  # of a request that waited for its slot in vain
+            self.status = 503
+        if any(choice.get("text") for choice in event.get("choices", ())):
+            self.events.append(seconds)
+        if event.get("usage"):
+            self.tokens = event["usage"]["completion_tokens"]
 
 
 @dataclass(frozen=True)
 class Waits:
-    """What clients have met. first, between, each in milliseconds at p50, p95 and p99; tokens_per_second of all."""
+    """What clients have met. first, between events with text, each in milliseconds at p50, p95 and p99.
+
+    tokens_per_second  of all answers. counted: "usage" where the server told their tokens of each; else "events", of
+                       which one may be several tokens, or a token none.
+    """
 
     server: str
     rate: float
@@ -60,15 +76,17 @@ class Waits:
     tokens_per_second: float
     first: tuple[float, float, float]
     between: tuple[float, float, float]
+    counted: str = "usage"
 
     def cells(self) -> tuple[str, ...]:
         load = f"{self.rate:g}/s" if self.rate else "closed"
         numbers = [f"{value:,.1f}" for value in (*self.first, *self.between)]
-        return self.server, load, str(self.answered), str(self.refused), f"{self.tokens_per_second:,.0f}", *numbers
+        speed = f"{self.tokens_per_second:,.0f}"
+        return self.server, load, str(self.answered), str(self.refused), speed, self.counted, *numbers
 
 
 COLUMNS = (
-    *("server", "load", "answered#", "refused#", "tokens/s#"),
+    *("server", "load", "answered#", "refused#", "tokens/s#", "counted by"),
     *(f"{what} {share}#" for what in ("first ms", "between ms") for share in ("p50", "p95", "p99")),
 )
 
@@ -107,25 +125,26 @@ async def _ask(port: int, body: dict[str, Any], begun: float) -> Answered:
             while line := await reader.readline():
                 if not line.startswith(b"data: {"):
                     continue
-                event = json.loads(line[6:])
-                if any(choice.get("text") for choice in event.get("choices", ())):
-                    found.events.append(time.monotonic() - begun)
+                found.hear(json.loads(line[6:]), time.monotonic() - begun)
     finally:
         writer.close()
-    found.tokens = body["max_tokens"]
     return found
 
 
 def summed(server: str, load: Load, found: Sequence[Answered], seconds: float) -> Waits:
-    """What all answers come to. A text that is an event is counted as one token."""
-    good = [one for one in found if one.status == 200 and one.events]
+    """What all answers come to, those without a text among them. Where a server does not tell the tokens of each
+    answer, an event with text is counted as one.
+    """
+    good = [one for one in found if one.status == 200]
+    told = [one.tokens for one in good if one.tokens is not None]
+    counted = "usage" if len(told) == len(good) else "events"
     gaps = [after - before for one in good for before, after in pairwise(one.events)]
-    tokens = sum(len(one.events) for one in good)
-    firsts = [one.events[0] for one in good]
+    tokens = sum(told) if counted == "usage" else sum(len(one.events) for one in good)
+    firsts = [one.events[0] for one in good if one.events]
     refused = sum(one.status == 503 for one in found)
     return Waits(
         *(server, load.rate, load.requests, len(good), refused, seconds, tokens / seconds),
-        *(_percentiles(firsts), _percentiles(gaps)),
+        *(_percentiles(firsts), _percentiles(gaps), counted),
     )
 
 

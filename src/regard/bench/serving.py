@@ -102,6 +102,7 @@ def in_engine(model: TokenModel, prompts: Sequence[Sequence[int]], limits: Limit
             for drawn in engine.step():
                 answer, begun = sent[drawn.request]
                 answer.events.append(time.monotonic() - begun)
+                answer.tokens = len(answer.events)
                 if drawn.finish is not None:
                     del sent[drawn.request]
     return summed("engine alone", load, found, time.monotonic() - first)

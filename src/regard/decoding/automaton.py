@@ -18,7 +18,7 @@ from regard.decoding.utf8_range import Range, sequences
 from regard.errors import UsageError
 
 DEAD = 0  # the state from which nothing is accepted
-MOST_PARTS, MOST_STATES = 20_000, 8_000
+MOST_PARTS, MOST_STATES = 30_000, 10_000
 
 Check = Callable[[], None]
 
@@ -70,17 +70,12 @@ class _Parts:
         """The first and the last state of what reads a tree."""
         begin = self.new()
         if isinstance(tree, Characters):
-            end = self.new()
-            for bytes_of in sequences(tree.ranges):
-                self._read(begin, bytes_of, end)
-            return begin, end
+            after: dict[tuple[Range, ...], int] = {(): self.new()}
+            for first, *rest in sequences(tree.ranges):
+                self.reads[begin].append((*first, self._before(tuple(rest), after)))
+            return begin, after[()]
         if isinstance(tree, Sequence):
-            at = begin
-            for part in tree.parts:
-                first, last = self.built(part)
-                self.free[at].append(first)
-                at = last
-            return begin, at
+            return begin, self._in_order(begin, tree.parts)
         if isinstance(tree, Either):
             end = self.new()
             for part in tree.parts:
@@ -90,12 +85,28 @@ class _Parts:
             return begin, end
         return begin, self._repeated(begin, tree)
 
-    def _read(self, begin: int, bytes_of: tuple[Range, ...], end: int) -> None:
-        at = begin
-        for place, (low, high) in enumerate(bytes_of):
-            after = end if place == len(bytes_of) - 1 else self.new()
-            self.reads[at].append((low, high, after))
-            at = after
+    def _before(self, bytes_of: tuple[Range, ...], known: dict[tuple[Range, ...], int]) -> int:
+        """The state in which these bytes are still to be read, one for all characters of a set that end with them."""
+        if bytes_of not in known:
+            known[bytes_of] = self.new()
+            self.reads[known[bytes_of]].append((*bytes_of[0], self._before(bytes_of[1:], known)))
+        return known[bytes_of]
+
+    def _in_order(self, at: int, parts: tuple[Tree, ...]) -> int:
+        """The state after all parts. An item and any number of commas with another are a loop over one item."""
+        place = 0
+        while place < len(parts):
+            first, last = self.built(parts[place])
+            self.free[at].append(first)
+            at, place = last, place + 1
+            comma = _comma(parts[place - 1 : place + 1])
+            if comma is not None:
+                begin, end = self.built(comma)
+                self.free[last].append(begin)
+                self.free[end].append(first)
+                at, place = self.new(), place + 1
+                self.free[last].append(at)
+        return at
 
     def _repeated(self, at: int, tree: Repeat) -> int:
         for _ in range(tree.least):
@@ -115,6 +126,16 @@ class _Parts:
             at = last
         self.free[at].append(end)
         return end
+
+
+def _comma(parts: tuple[Tree, ...]) -> Tree | None:
+    """What stands between the items where two parts are x(,x)*, as they are in lists."""
+    if len(parts) < 2 or not isinstance(parts[1], Repeat) or (parts[1].least, parts[1].most) != (0, None):
+        return None
+    more = parts[1].part
+    if not isinstance(more, Sequence) or len(more.parts) < 2 or more.parts[-1] != parts[0]:
+        return None
+    return Sequence(more.parts[:-1])
 
 
 def _determined(parts: _Parts, begin: int, end: int, check: Check) -> Automaton:
@@ -156,14 +177,14 @@ def _moves(parts: _Parts, states: frozenset[int]) -> Iterator[tuple[int, int, fr
 
 
 def _closed(parts: _Parts, states: set[int]) -> frozenset[int]:
-    """The states, and all that are reached from them without reading."""
+    """Of the states, and all that are reached from them without reading, those that read or end."""
     seen, left = set(states), list(states)
     while left:
         for after in parts.free[left.pop()]:
             if after not in seen:
                 seen.add(after)
                 left.append(after)
-    return frozenset(seen)
+    return frozenset(state for state in seen if parts.reads[state] or not parts.free[state])
 
 
 def _alive(accepts: np.ndarray, before: list[list[int]]) -> np.ndarray:

@@ -59,6 +59,8 @@ class Form:
 
     def __init__(self, automaton: Automaton, tokens: TokenBytes) -> None:
         self.automaton, self.tokens = automaton, tokens
+        own = np.arange(len(automaton.table), dtype=automaton.table.dtype)  # where PAD leads: nowhere else
+        self.table = np.concatenate([automaton.table, own[:, None]], 1)
         self.masks: OrderedDict[tuple[int, tuple[bytes, ...]], Tensor] = OrderedDict()
 
     def rule(self, previous: int | None) -> FormRule:
@@ -75,11 +77,8 @@ class Form:
         if key not in self.masks:
             columns, some = self.tokens.table(previous)
             states = np.full(self.tokens.size, state, np.int32)
-            table = np.concatenate(
-                [self.automaton.table, np.arange(len(self.automaton.table))[:, None]], 1
-            )  # PAD stays
             for column in columns:
-                states = table[states, column]
+                states = self.table[states, column]
             found = some & (states != DEAD)
             found[self.tokens.end_id] = self.automaton.accepts[state] or not found.any()
             self.masks[key] = torch.from_numpy(found)

@@ -1,32 +1,49 @@
 """JSON schemas as regular expressions: what they allow, written compactly, properties in the order of the schema.
 
-Known: type, properties, required, items, minItems, maxItems, enum, const, anyOf, oneOf, $ref within the schema,
-minLength, maxLength, pattern. Other words that would narrow a value are refused; a schema that holds itself is too.
+Known: type, properties, required, additionalProperties, items, minItems, maxItems, enum, const, anyOf, oneOf (read as
+anyOf), $ref within the schema, minLength, maxLength, pattern, some formats. Every other word that would narrow a value
+is refused, and so are words of which no expression tells both, and a schema that holds itself. Where a schema leaves
+more open than can be told, a part of it is written: values of any kind to some depth, no other properties than those
+it names, and without a type the kinds that its words speak of.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from regard.decoding.pattern import LONGEST
+from regard.decoding import json_value
+from regard.decoding.json_format import format_of
+from regard.decoding.json_string import SHORT, string_of
+from regard.decoding.json_value import SIMPLE, any_value, either, list_of, map_of, object_of
+from regard.decoding.pattern import LONGEST, MOST_REPEATS
 from regard.errors import UsageError
 
-BLANK = " ?"
-CHARACTER = r'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})'
-STRING = f'"{CHARACTER}*"'
-INTEGER = "-?(?:0|[1-9][0-9]{0,17})"
-NUMBER = rf"{INTEGER}(?:\.[0-9]{{1,17}})?(?:[eE][+-]?[0-9]{{1,3}})?"
-SIMPLE = {"string": STRING, "integer": INTEGER, "number": NUMBER, "boolean": "(?:true|false)", "null": "null"}
-IGNORED = {"title", "description", "default", "examples", "$defs", "definitions", "$schema", "$id", "format", "strict"}
-KNOWN = {
-    *("type", "properties", "required", "additionalProperties", "items", "minItems", "maxItems", "enum", "const"),
-    *("anyOf", "oneOf", "$ref", "minLength", "maxLength", "pattern"),
+IGNORED = {
+    *("title", "description", "default", "examples", "$defs", "definitions", "$schema", "$id", "$comment", "strict"),
+    *("deprecated", "readOnly", "writeOnly", "discriminator"),
+}
+OF_KIND = {
+    "object": {"properties", "required", "additionalProperties"},
+    "array": {"items", "minItems", "maxItems"},
+    "string": {"minLength", "maxLength", "pattern", "format"},
+}
+VALUES = frozenset({"enum", "const", "type"})
+# What says all of a value, and what may stand beside it.
+WHOLE = {"$ref": {"$ref"}, "anyOf": {"anyOf"}, "oneOf": {"oneOf"}} | dict.fromkeys(("enum", "const"), VALUES)
+KNOWN = {"type", *WHOLE}.union(*OF_KIND.values())
+KINDS = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "null": type(None),
+    "integer": int,
+    "number": int,
 }
 DEEPEST, MOST_OPTIONAL = 16, 12
-ANY_DEPTH = 3  # how deep a value of any kind may go
+ALONE, INSIDE = 3, 1  # how deep a value of any kind may go: on its own, and as a part of others
 
 
 def pattern_of(schema: Any) -> str:
@@ -39,7 +56,7 @@ def pattern_of(schema: Any) -> str:
 
 def any_object() -> str:
     """An object of any kind, so deep at most."""
-    return _any_object(ANY_DEPTH)
+    return json_value.any_object(ALONE)
 
 
 def _value(schema: Any, root: Any, depth: int) -> str:
@@ -53,90 +70,122 @@ def _value(schema: Any, root: Any, depth: int) -> str:
 
 
 def _told(schema: Any, root: Any, depth: int) -> str:
-    if schema is True or schema == {}:
-        return _any(ANY_DEPTH)
+    if schema is True:
+        return any_value(INSIDE if depth else ALONE)
     if not isinstance(schema, Mapping):
         raise UsageError("a schema is an object")
     unknown = sorted(set(schema) - KNOWN - IGNORED)
     if unknown:
         raise UsageError(f"the schema says {unknown[0]!r}, which is not known here; leave it out")
+    for name, beside in WHOLE.items():
+        others = sorted(KNOWN & set(schema) - beside) if name in schema else []
+        if others:
+            raise UsageError(f"the schema says {others[0]!r} beside {name!r}, which is not told here; leave one out")
     if "$ref" in schema:
         return _value(_found(schema["$ref"], root), root, depth + 1)
     if "const" in schema or "enum" in schema:
-        values = [schema["const"]] if "const" in schema else _list(schema, "enum")
-        return _either(re_escaped(json.dumps(value, ensure_ascii=False)) for value in values)
+        return either(json_value.escaped(json.dumps(value, ensure_ascii=False)) for value in _values(schema))
     for name in ("anyOf", "oneOf"):
         if name in schema:
-            return _either(_value(one, root, depth + 1) for one in _list(schema, name))
-    kinds = schema.get("type", "object" if "properties" in schema else None)
-    if isinstance(kinds, list):
-        return _either(_value({**schema, "type": one}, root, depth + 1) for one in _list(schema, "type"))
-    return _typed(kinds, schema, root, depth)
+            return either(_value(one, root, depth + 1) for one in _list(schema, name))
+    kinds = _kinds(schema)
+    if not kinds:
+        return any_value(INSIDE if depth else ALONE)
+    told = [_typed(kind, schema, root, depth) for kind in kinds]
+    return told[0] if len(told) == 1 else either(told)
 
 
-def _typed(kind: Any, schema: Mapping[str, Any], root: Any, depth: int) -> str:
-    if kind is None:
-        return _any(ANY_DEPTH)
+def _values(schema: Mapping[str, Any]) -> list[Any]:
+    """The values that const, enum and type all allow."""
+    values = _list(schema, "enum") if "enum" in schema else [schema["const"]]
+    if "const" in schema:
+        values = [value for value in values if json.dumps(value) == json.dumps(schema["const"])]
+    if "type" in schema:
+        values = [value for value in values if any(_is_of(kind, value) for kind in _kinds(schema))]
+    if not values:
+        raise UsageError("the schema allows no value: const, enum and type contradict each other")
+    return values
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if isinstance(value, float):
+        return kind == "number" or (kind == "integer" and value.is_integer())
+    return isinstance(value, KINDS[kind])
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    """The kinds that a value may have; without a type those that the words of the schema speak of, none for any."""
+    if "type" not in schema:
+        return [kind for kind, words in OF_KIND.items() if words & set(schema)]
+    kinds = _list(schema, "type") if isinstance(schema["type"], list) else [schema["type"]]
+    for kind in kinds:
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise UsageError(f"the schema says type {str(kind)[:40]!r}, which JSON has not")
+    if "format" in schema and {"integer", "number"} & set(kinds):
+        raise UsageError(f"format: {str(schema['format'])[:40]!r} of a number is not known here; leave it out")
+    return kinds
+
+
+def _typed(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> str:
     if kind == "object":
         return _object(schema, root, depth)
     if kind == "array":
-        return _array(schema, root, depth)
-    if kind == "string" and "pattern" in schema:
-        if not isinstance(schema["pattern"], str):
-            raise UsageError("pattern: expected a text")
-        return f'"(?:{schema["pattern"].removeprefix("^").removesuffix("$")})"'
-    if kind == "string" and ("minLength" in schema or "maxLength" in schema):
-        least, most = _count(schema, "minLength") or 0, _count(schema, "maxLength")
-        return f'"{CHARACTER}{{{least},{"" if most is None else most}}}"'
-    if not isinstance(kind, str) or kind not in SIMPLE:
-        raise UsageError(f"the schema says type {str(kind)[:40]!r}, which JSON has not")
+        item = _value(schema.get("items", True), root, depth + 1)
+        return list_of(item, *_counts(schema, "minItems", "maxItems"))
+    if kind == "string":
+        return _string(schema)
     return SIMPLE[kind]
 
 
+def _string(schema: Mapping[str, Any]) -> str:
+    least, most = _counts(schema, "minLength", "maxLength")
+    if "pattern" in schema and "format" in schema:
+        raise UsageError("the schema says 'format' beside 'pattern', which is not told here; leave one out")
+    if "format" in schema:
+        return string_of(format_of(schema["format"]), least, most)
+    if "pattern" in schema:
+        if not isinstance(schema["pattern"], str):
+            raise UsageError("pattern: expected a text")
+        return string_of(schema["pattern"], least, most)
+    if least or most is not None:
+        return f'"{SHORT}{{{least},{"" if most is None else most}}}"'
+    return SIMPLE["string"]
+
+
 def _object(schema: Mapping[str, Any], root: Any, depth: int) -> str:
-    properties = schema.get("properties")
-    if properties is None:
-        return _any_object(ANY_DEPTH)
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties", "properties" not in schema)
     if not isinstance(properties, Mapping):
         raise UsageError("properties: expected an object")
-    required = _list(schema, "required") if schema.get("required") else []
+    if not isinstance(others, bool | Mapping):
+        raise UsageError("additionalProperties: expected true, false or a schema")
+    required = _list(schema, "required") if schema.get("required", []) != [] else []
+    for name in required:
+        if not isinstance(name, str) or name not in properties:
+            raise UsageError(f"required: {str(name)[:80]!r} is not one of the properties")
+    if not properties and others is not False:
+        return any_object() if others is True and not depth else map_of(_value(others, root, depth + 1))
     pairs = [
-        (f"{re_escaped(json.dumps(name, ensure_ascii=False))}:{BLANK}{_value(one, root, depth + 1)}", name in required)
+        (json.dumps(name, ensure_ascii=False), _value(one, root, depth + 1), name in required)
         for name, one in properties.items()
     ]
-    if sum(not needed for _, needed in pairs) > MOST_OPTIONAL:
+    if sum(not needed for _, _, needed in pairs) > MOST_OPTIONAL:
         raise UsageError(f"an object has at most {MOST_OPTIONAL} properties that are not required")
-    return rf"\{{{BLANK}{_in_order(pairs)}{BLANK}\}}" if pairs else rf"\{{{BLANK}\}}"
+    return object_of(pairs)
 
 
-def _in_order(pairs: list[tuple[str, bool]]) -> str:
-    """Pairs with commas between those that are there: whichever comes first has none before it."""
-    comma = f",{BLANK}"
-    needed = next((place for place, (_, own) in enumerate(pairs) if own), None)
-
-    def rest(after: int) -> str:
-        return "".join(f"{comma}{text}" if own else f"(?:{comma}{text})?" for text, own in pairs[after:])
-
-    last = len(pairs) if needed is None else needed + 1
-    firsts = [f"{pairs[place][0]}{rest(place + 1)}" for place in range(last)]
-    found = _either(firsts)
-    return f"(?:{found})?" if needed is None else found
-
-
-def _array(schema: Mapping[str, Any], root: Any, depth: int) -> str:
-    item = _value(schema.get("items", True), root, depth + 1)
-    least, most = _count(schema, "minItems") or 0, _count(schema, "maxItems")
-    if most == 0:
-        return rf"\[{BLANK}\]"
-    more = f"{{{max(least - 1, 0)},{'' if most is None else most - 1}}}"
-    inside = f"{item}(?:,{BLANK}{item}){more}"
-    return rf"\[{BLANK}{inside if least else f'(?:{inside})?'}{BLANK}\]"
+def _counts(schema: Mapping[str, Any], fewest: str, greatest: str) -> tuple[int, int | None]:
+    least, most = _count(schema, fewest) or 0, _count(schema, greatest)
+    if most is not None and most < least:
+        raise UsageError(f"{greatest}: {most} is less than {fewest}, {least}")
+    return least, most
 
 
 def _count(schema: Mapping[str, Any], name: str) -> int | None:
     found = schema.get(name)
-    if found is not None and (type(found) is not int or found < 0):
-        raise UsageError(f"{name}: expected a number from 0 on, found {str(found)[:40]!r}")
+    if found is not None and (type(found) is not int or not 0 <= found <= MOST_REPEATS):
+        raise UsageError(f"{name}: expected a number from 0 to {MOST_REPEATS:,}, found {str(found)[:40]!r}")
     return found
 
 
@@ -145,29 +194,6 @@ def _list(schema: Mapping[str, Any], name: str) -> list[Any]:
     if not isinstance(found, list) or not found:
         raise UsageError(f"{name}: expected a list with something in it")
     return found
-
-
-def _any(depth: int) -> str:
-    simple = [STRING, NUMBER, "true", "false", "null"]
-    if depth == 0:
-        return _either(simple)
-    item = _any(depth - 1)
-    array = rf"\[{BLANK}(?:{item}(?:,{BLANK}{item})*)?{BLANK}\]"
-    return _either([*simple, array, _any_object(depth)])
-
-
-def _any_object(depth: int) -> str:
-    pair = f"{STRING}:{BLANK}{_any(depth - 1)}"
-    return rf"\{{{BLANK}(?:{pair}(?:,{BLANK}{pair})*)?{BLANK}\}}"
-
-
-def _either(parts: Any) -> str:
-    return f"(?:{'|'.join(parts)})"
-
-
-def re_escaped(text: str) -> str:
-    """Text as an expression that matches it alone."""
-    return re.sub(r"([\\.^$*+?{}\[\]|()])", r"\\\1", text)
 
 
 def _found(reference: Any, root: Any) -> Any:

@@ -3,11 +3,13 @@
     abc  a|b  (ab)*  (?:ab)+  a?  a{2,5}  [a-z_]  [^"]  .  \\d \\w \\s \\D \\W \\S (of ASCII)  \\n \\t \\x41 \\u00e9
     ^ and $ at the ends
 
+A pattern is what a whole text matches (`parsed`), or what is found somewhere in it (`searched`).
 What looks around or back ((?=..), \\1, \\b) is refused: no automaton of finite size tells it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from regard.decoding.utf8_range import LAST, Range, complement
@@ -19,7 +21,8 @@ WORD: list[Range] = [(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]
 SPACE: list[Range] = [(9, 13), (0x20, 0x20)]
 CLASSES = {"d": DIGIT, "w": WORD, "s": SPACE}
 CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
-NEWLINE = 0x0A
+NEWLINE: list[Range] = [(0x0A, 0x0A)]
+LINE_ENDS: list[Range] = [*NEWLINE, (0x0D, 0x0D), (0x2028, 0x2029)]
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,25 @@ class Repeat:
 
 
 Tree = Characters | Sequence | Either | Repeat
+ANYTHING = Repeat(Characters(((0, LAST),)), 0, None)
 
 
 def parsed(pattern: str) -> Tree:
     """The tree of an expression that a whole text has to match."""
+    return _read(pattern, whole=True)
+
+
+def searched(pattern: str) -> Tree:
+    """The tree of the texts in which an expression is found, as JSON Schema reads one (by ECMA-262): what does not
+    begin with ^ may have anything before it, and what does not end with $ anything after it.
+    """
+    return _read(pattern, whole=False)
+
+
+def _read(pattern: str, *, whole: bool) -> Tree:
     if len(pattern) > LONGEST:
         raise UsageError(f"the pattern has {len(pattern):,} characters, and {LONGEST:,} are the most")
-    reader = _Reader(pattern)
+    reader = _Reader(pattern, whole)
     tree = reader.either(0)
     if reader.at < len(pattern):
         reader.refuse("there is a ) without a (")
@@ -63,8 +78,8 @@ def parsed(pattern: str) -> Tree:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+    def __init__(self, text: str, whole: bool) -> None:
+        self.text, self.at, self.whole = text, 0, whole
 
     def refuse(self, why: str) -> None:
         raise UsageError(f"the pattern cannot be read at character {self.at}: {why}")
@@ -90,21 +105,26 @@ class _Reader:
 
     def _sequence(self, depth: int) -> Tree:
         parts: list[Tree] = []
-        while self.peek() not in ("", "|", ")"):
-            if self._is_anchor():
-                self.at += 1
-                continue
-            parts.append(self._repeated(self._atom(depth)))
+        anchors = ""
+        while (mark := self.peek()) not in ("", "|", ")"):
+            if mark in "^$":
+                self._check_anchor(depth, first=not parts)
+                anchors += self.take()
+            else:
+                parts.append(self._repeated(self._atom(depth)))
+        if not self.whole and depth == 0:
+            parts = [*[ANYTHING] * ("^" not in anchors), *parts, *[ANYTHING] * ("$" not in anchors)]
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
-    def _is_anchor(self) -> bool:
-        """Whether an anchor stands where a whole match begins or ends anyhow; elsewhere it is refused."""
-        if self.peek() not in ("^", "$"):
-            return False
-        before, after = self.text[: self.at].strip("(^?:"), self.text[self.at + 1 :].strip(")$")
-        if (self.peek() == "^" and before) or (self.peek() == "$" and after):
+    def _check_anchor(self, depth: int, *, first: bool) -> None:
+        """Refuse one that stands elsewhere than at an end: of the whole, or of an alternative where one is searched."""
+        mark = self.peek()
+        if self.whole:
+            before, after = self.text[: self.at].strip("(^?:"), self.text[self.at + 1 :].strip(")$")
+        else:
+            before, after = depth > 0 or not first, depth > 0 or self.peek(1) not in ("", "|", "$")
+        if (mark == "^" and before) or (mark == "$" and after):
             self.refuse("^ and $ may stand at its ends alone")
-        return True
 
     def _atom(self, depth: int) -> Tree:
         character = self.take()
@@ -113,7 +133,7 @@ class _Reader:
         if character == "[":
             return self._class()
         if character == ".":
-            return Characters(tuple(complement([(NEWLINE, NEWLINE)])))
+            return Characters(tuple(complement(NEWLINE if self.whole else LINE_ENDS)))
         if character == "\\":
             return Characters(tuple(self._escape()))
         if character in "*+?{":
@@ -170,7 +190,8 @@ class _Reader:
         if letter in CONTROLS:
             letter = CONTROLS[letter]
         elif letter.isalnum():
-            self.refuse(f"\\{letter} is not known")
+            of = re.match(r"\{\w{1,30}\}", self.text[self.at :])  # such as \p{L}
+            self.refuse(f"\\{letter}{of[0] if of else ''} is not known")
         return [(ord(letter), ord(letter))]
 
     def _class(self) -> Tree:

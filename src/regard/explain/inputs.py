@@ -11,8 +11,11 @@ from regard.errors import UsageError
 from regard.tasks.reading import Reading
 
 
-def read(run: Any, given: str, target: str | None = None) -> Reading:
-    """The reading of one input. target: what a run of two texts is taken to write, instead of what it would write."""
+def read(run: Any, given: Any, target: str | None = None) -> Reading:
+    """The reading of one input, as the run's task takes it.
+
+    target  what a run of two texts is taken to write, instead of what it would write.
+    """
     given = run.task.given(given)
     if target is not None and not run.task.writes:
         raise UsageError(f"a run of the task {run.task.name} writes nothing from a source: leave the target out")
@@ -22,9 +25,9 @@ def read(run: Any, given: str, target: str | None = None) -> Reading:
     return reading
 
 
-def length_of(run: Any, given: str) -> int | None:
+def length_of(run: Any, given: Any) -> int | None:
     """How many tokens a typed input has, found without running the model; None where what is typed is no text."""
-    ids = run.task.ids(run.processor, given)
+    ids = run.task.ids(run.processor, given) if isinstance(given, str) else None
     return None if ids is None else len(ids)
 
 

@@ -74,7 +74,7 @@ def view(run: Any, name: str | None, given: str, **options: Any) -> View:
 
 
 def shown(
-    run: Any, name: str | None, given: str, options: Options, strict: bool = False, kept: dict[str, Any] | None = None
+    run: Any, name: str | None, given: Any, options: Options, strict: bool = False, kept: dict[str, Any] | None = None
 ) -> View:
     """The same with options that were checked; unless it is strict, those that do not concern the view are ignored.
 
@@ -86,7 +86,8 @@ def shown(
     made = look.make(reading, noted)  # pyright: ignore[reportArgumentType]  # it answers like options
     if strict:
         noted.refuse_unused(look.name)
-    about = {"run": str(run.path), "model": run.config["model"].get("name"), "text": given} | made.about
+    text = given if isinstance(given, str) else reading.given
+    about = {"run": str(run.path), "model": run.config["model"].get("name"), "text": text} | made.about
 
     def remake(changed: dict[str, Any]) -> View:
         return shown(run, name, given, options_from(vars(options) | changed))
@@ -101,7 +102,7 @@ def limits(run: Any) -> dict[str, int]:
     return most if room is None else {name: min(count, room) for name, count in most.items()}
 
 
-def refuse_long(run: Any, name: str | None, given: str, options: Options) -> None:
+def refuse_long(run: Any, name: str | None, given: Any, options: Options) -> None:
     """Refuse what a look takes too long for, before anything is computed: the input, or another text beside it."""
     look = _chosen(run, name)
     most = limits(run)[look.name]

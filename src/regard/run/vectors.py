@@ -12,6 +12,7 @@ from regard.core.model import Embeds
 from regard.errors import UsageError, nearest
 from regard.layers.pooling import PoolingConfig
 from regard.run.inputs import inputs_of
+from regard.tasks.processor import Ids
 from regard.tasks.verbs import Encodes
 
 if TYPE_CHECKING:
@@ -28,13 +29,18 @@ def encode(run: Run, text: Any) -> Float[Tensor, "T D"]:
 
 
 def embed(run: Run, texts: Any, pooling: Pooled | None) -> np.ndarray:
-    """(n, D): a vector for each text. pooling: None for that of the model, where it has one, else the mean."""
+    """(n, D): a vector for each text. pooling: None for that of the model, where it has one, else the mean.
+
+    texts  those in a list may be the ids of their tokens (`Ids`).
+    """
+    given = _given(run, texts)
     if pooling is None and isinstance(run.model, Embeds):
-        return np.array([answer.details["vector"] for answer in run.answers(texts)], np.float32)
+        found = run.task.answers(run.model, run.processor, given)
+        return np.array([answer.details["vector"] for answer in found], np.float32)
     pooling = pooling or "mean"
     if pooling not in get_args(Pooled):
         raise UsageError(f"pooling: {pooling!r} is not a choice{nearest(str(pooling), get_args(Pooled))}")
-    task, inputs = _encoder(run), [_text(run, one) for one in inputs_of(run, texts, "embed")]
+    task, inputs = _encoder(run), [_text(run, one) for one in given]
     pooled: np.ndarray | None = None
     for found in task.encoded(run.model, run.processor, inputs):
         empty = found.rows[(found.lengths == 0).cpu().numpy()]
@@ -46,6 +52,15 @@ def embed(run: Run, texts: Any, pooling: Pooled | None) -> np.ndarray:
         pooled[found.rows] = some
     assert pooled is not None  # of no inputs `inputs_of` gives none
     return pooled
+
+
+def _given(run: Run, texts: Any) -> list[Any]:
+    """Every input as the run's task takes it. Ids are taken as they are where the task reads texts whole."""
+    if not (isinstance(texts, list) and any(isinstance(one, Ids) for one in texts)):
+        return inputs_of(run, texts, "embed")
+    if not run.task.takes_ids:
+        raise UsageError(f"a run of the task {run.task.name} takes no tokens by their ids: give texts")
+    return [one if isinstance(one, Ids) else run.task.given(one, "embed: ") for one in texts]
 
 
 def _text(run: Run, one: Any) -> Any:

@@ -12,8 +12,9 @@ from email.message import Message
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
-HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
+HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?", re.IGNORECASE)
 SCHEMES = ("http", "https")  # the second where a proxy stands before it
+ELSEWHERE = "this server answers to 127.0.0.1, localhost and [::1] only"
 LENGTH = re.compile(r"[0-9]{1,9}")
 LARGEST = 1 << 20  # bytes of a question
 POLICY = (
@@ -49,14 +50,21 @@ def path_of(target: str) -> str:
 def check_host(headers: Message) -> None:
     """The name by which the browser knows this server is one of this machine. Any port: one may be forwarded."""
     named = headers.get_all("Host", [])
-    if len(named) != 1 or HOST.fullmatch(named[0]) is None:
-        raise Refused(403, "this server answers to 127.0.0.1, localhost and [::1] only")
+    if len(named) != 1:
+        raise Refused(403, ELSEWHERE)
+    check_name(named[0])
+
+
+def check_name(host: str) -> None:
+    """The name of this machine, in letters of either case, and a port."""
+    if HOST.fullmatch(host) is None:
+        raise Refused(403, ELSEWHERE)
 
 
 def check_origin(headers: Message) -> None:
     """A question comes from the page itself, or from no page at all."""
-    origin = headers.get("Origin")
-    if origin is not None and origin not in (f"{scheme}://{headers.get('Host')}" for scheme in SCHEMES):
+    origin, host = headers.get("Origin"), str(headers.get("Host")).lower()
+    if origin is not None and origin.lower() not in (f"{scheme}://{host}" for scheme in SCHEMES):
         raise Refused(403, "questions of other pages are not answered")
     # A form of another page cannot send this type without asking first, which is refused.
     if headers.get_content_type() != "application/json":
@@ -86,8 +94,11 @@ def question_in(body: bytes) -> dict[str, Any]:
     """The object that was posted."""
     try:
         question = json.loads(body)
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise Refused(400, f"the question is no JSON: {error}") from None
+    except ValueError as error:
+        told = "is no JSON: it is not UTF-8" if isinstance(error, UnicodeDecodeError) else "has too long a number"
+        raise Refused(400, f"the question {told}") from None
     except RecursionError:
         raise Refused(400, "the question is nested too deeply") from None
     if not isinstance(question, dict):

@@ -104,17 +104,19 @@ class RunProvider:
         with self.lent(run) as loaded:
             return length_of(loaded, text)
 
-    def view(self, run: str, name: str | None, text: str, options: Mapping[str, Any]) -> View:
+    def view(self, run: str, name: str | None, text: Any, options: Mapping[str, Any]) -> View:
+        """text: or what else the run's task takes, such as a table; nothing is kept of that."""
         from regard.explain.look import options_from
         from regard.explain.registry import refuse_long, shown
 
         # A knob of one view may still stand when another is chosen: what does not concern it is ignored.
         chosen = options_from(dict(options))
-        is_short = len(text) + len(chosen.other) + len(chosen.target or "") <= SHORT
+        is_text = isinstance(text, str)
+        is_short = is_text and len(text) + len(chosen.other) + len(chosen.target or "") <= SHORT
         path = self._path(run)
         with nullcontext() if is_short else self.turns.taken(), self.pool.lent(path) as loaded:
             refuse_long(loaded, name, text, chosen)
-            return shown(loaded, name, text, chosen, kept=self._kept(loaded, (text, chosen.target)))
+            return shown(loaded, name, text, chosen, kept=self._kept(loaded, (text, chosen.target)) if is_text else {})
 
     def examples(self) -> dict[str, str]:
         from regard.explain import worked

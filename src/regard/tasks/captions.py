@@ -185,9 +185,10 @@ class Captions(CaptionsKind, ExampleTask[CaptionProcessor]):
     def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
         return [{"caption": answer.text}]
 
-    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+    def reading(self, run: Trained, given: str | Captioned, target: str | None) -> Reading:
         processor: CaptionProcessor = run.processor
-        one = self.inputs(given)[0] if given else run.held_out("valid")[0]
+        name = given if isinstance(given, str) else given.file
+        one = given if isinstance(given, Captioned) else self.inputs(given)[0] if given else run.held_out("valid")[0]
         picture = as_input(torch.from_numpy(processor.see(one)[None])).to(run.device)
         model: Any = run.model
         count = model.encode(picture)[0].shape[1]
@@ -197,7 +198,7 @@ class Captions(CaptionsKind, ExampleTask[CaptionProcessor]):
             written = self.written(model, processor, [one], GREEDY)[0].tokens
         else:
             written = processor.tokenizer.encode(target).tolist()
-        return written_reading(model, picture, side, processor.tokenizer, written, given, target or "")
+        return written_reading(model, picture, side, processor.tokenizer, written, name, target or "")
 
     def target_ids(self, processor: CaptionProcessor, text: str) -> np.ndarray:
         return processor.tokenizer.encode(text)

@@ -35,7 +35,7 @@ from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
 from regard.tasks.filling import MASK, Gapped, Passage, details_of, fill, gapped, hidden, joined
 from regard.tasks.kinds import MaskedKind
-from regard.tasks.processor import Processor, files_of, read_files
+from regard.tasks.processor import Ids, Processor, files_of, ids_of, read_files
 from regard.tasks.reading import Capabilities, Reading, fitted, labels_of, text_side, token_label
 from regard.tasks.sentence_vector import embedded, require_head
 from regard.tasks.verbs import Answer, Report
@@ -72,9 +72,11 @@ class MaskedProcessor(Processor):
     def masking(self) -> Masking:
         return Masking(self.tokenizer, self.whole_words)
 
-    def framed(self, text: str) -> np.ndarray:
-        """The ids of a text with an `<eos>` on each side."""
-        return np.concatenate([[self.tokenizer.start_id], self.tokenizer.encode(text), [self.tokenizer.eos_id]])
+    def framed(self, text: str | Ids) -> np.ndarray:
+        """The ids of a text with an `<eos>` on each side, which tokens that are given may have already."""
+        ids, start, end = ids_of(self.tokenizer, text), self.tokenizer.start_id, self.tokenizer.eos_id
+        is_framed = isinstance(text, Ids) and len(text) > 1 and (text[0], text[-1]) == (start, end)
+        return ids if is_framed else np.concatenate([[start], ids, [end]])
 
 
 @register_task
@@ -99,6 +101,7 @@ class MaskedText(MaskedKind, ExampleTask[MaskedProcessor]):
     world: ClassVar[str | None] = "world:stories"
     can: ClassVar[Capabilities] = Capabilities(tokens=True, mask=True)
     gives_encoder: ClassVar[bool] = True
+    takes_ids: ClassVar[bool] = True
     of_samples: ClassVar[frozenset[str]] = frozenset({"samples"})
 
     def with_settings(self, training: TrainSettings, data: DataSettings) -> Self:
@@ -160,7 +163,10 @@ class MaskedText(MaskedKind, ExampleTask[MaskedProcessor]):
         self, model: nn.Module, processor: MaskedProcessor, inputs: Sequence[Any], options: TextOptions | None = None
     ) -> Iterator[Answer]:
         if isinstance(model, Embeds):
-            ids = fitted(ragged(processor.framed(str(one)) for one in inputs), self._limit(model))
+            ids = fitted(
+                ragged(processor.framed(one if isinstance(one, Ids) else str(one)) for one in inputs),
+                self._limit(model),
+            )
             yield from embedded(model, inputs, ids, processor.tokenizer.eos_id)
             return
         given = [self._gapped(processor, one, number) for number, one in enumerate(inputs)]

@@ -38,7 +38,7 @@ from regard.tasks.example_task import ExampleTask
 from regard.tasks.kinds import PairsKind
 from regard.tasks.pair_files import sides_of
 from regard.tasks.pair_score import scored_pair
-from regard.tasks.processor import PROCESSOR, Processor, files_of, read_files
+from regard.tasks.processor import PROCESSOR, Ids, Processor, files_of, ids_of, read_files
 from regard.tasks.reading import Capabilities, Reading, cut, fitted, labels_of, text_side, written_reading
 from regard.tasks.role import role_of
 from regard.tasks.verbs import Answer, Report
@@ -77,9 +77,9 @@ class PairProcessor(Processor):
     def spec(self) -> DataSpec:
         return DataSpec(self.target.vocab_size, None if self.shared else self.source.vocab_size)
 
-    def read(self, text: str) -> np.ndarray:
+    def read(self, text: str | Ids) -> np.ndarray:
         """The ids of a source with its `<eos>`, so that no source is empty."""
-        return np.array(self.closed(self.source.encode(text)))
+        return np.array(self.closed(ids_of(self.source, text)))
 
     def closed(self, ids: Iterable[int]) -> list[int]:
         """The tokens of a source between what stands before and after every one."""
@@ -108,6 +108,7 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
     can: ClassVar[Capabilities] = Capabilities(tokens=True, next=True, source=True)
     writes: ClassVar[bool] = True
     echoes: ClassVar[bool] = True
+    takes_ids: ClassVar[bool] = True
 
     def prepare(
         self, settings: DataSettings, seed: int, processor: PairProcessor | None = None

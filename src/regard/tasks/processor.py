@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from regard.core.config import decode
 from regard.core.data_spec import DataSpec
 from regard.core.limits import require_count
@@ -48,6 +50,21 @@ class Tokenizes(Protocol):
 
     @property
     def tokenizer(self) -> Tokenizer: ...
+
+
+class Ids(tuple[int, ...]):
+    """A text by the ids of its tokens, where somebody has these and not the text."""
+
+
+def ids_of(tokenizer: Tokenizer, text: str | Ids) -> np.ndarray:
+    """The ids of a text, as they are where they are given."""
+    if not isinstance(text, Ids):
+        return tokenizer.encode(text)
+    for token in (min(text, default=0), max(text, default=0)):
+        if not 0 <= token < tokenizer.vocab_size:
+            most = tokenizer.vocab_size - 1
+            raise UsageError(f"a text has token {token}, and its tokenizer 0 to {most}: use the run's own tokens")
+    return np.array(text, dtype=np.int64)
 
 
 def files_of(tokenizer: Tokenizer, told: Mapping[str, Any]) -> dict[str, bytes]:

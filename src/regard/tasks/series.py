@@ -19,6 +19,7 @@ from regard.data.in_memory import is_frame, is_listed
 from regard.data.panel import read_panel
 from regard.data.series import origins
 from regard.data.settings import DataSettings
+from regard.data.table import Table
 from regard.data.tabular import table_of
 from regard.data.unlabelled import Items, Unlabelled
 from regard.data.worlds import PREFIX
@@ -228,14 +229,15 @@ class SeriesTask(SeriesKind, ExampleTask[SeriesProcessor]):
     def answer_rows(self, answer: Answer) -> list[dict[str, Any]]:
         return rows_of(answer)
 
-    def reading(self, run: Trained, given: str, target: str | None) -> Reading:
+    def reading(self, run: Trained, given: str | Table, target: str | None) -> Reading:
         processor: SeriesProcessor = run.processor
-        if given.startswith(PREFIX) or not given:
+        name = given if isinstance(given, str) else ""
+        if isinstance(given, str) and (given.startswith(PREFIX) or not given):
             held = run.held_out("valid") if not given else self.part_of(given, run.settings, run.seed, processor)
             moment = held[0]
         else:
             moment = next_moments(given, processor)[0]
-        return reading_of(run.model, processor, moment, given or str(moment.time), run.device)
+        return reading_of(run.model, processor, moment, name or str(moment.time), run.device)
 
     @torch.no_grad()
     def forecast(self, model: nn.Module, processor: SeriesProcessor, moments: Sequence[Moment]) -> np.ndarray:

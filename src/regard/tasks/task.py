@@ -92,6 +92,7 @@ class Task(DataKind, Generic[C]):
     example         the class of its examples, where one may be given as an input.
     reads_tables    an input is a whole table, and not a cell of one.
     echoes          a line of its samples begins with the input.
+    takes_ids       a text may be given by the ids of its tokens (`Ids`) where its vector is asked for.
     can             what looks can ask of its readings.
     data_example    how its data and its inputs are written in commands that are shown. typed_example: an input.
     """
@@ -113,6 +114,7 @@ class Task(DataKind, Generic[C]):
     example: ClassVar[type | None] = None
     reads_tables: ClassVar[bool] = False
     echoes: ClassVar[bool] = False
+    takes_ids: ClassVar[bool] = False
     can: ClassVar[Capabilities] = Capabilities()
     data_example: ClassVar[str] = "DATA"
     typed_example: ClassVar[str] = "TEXT"

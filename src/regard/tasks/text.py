@@ -31,7 +31,7 @@ from regard.tasks import register_task
 from regard.tasks.dataset import Dataset, TextPart, first_line
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.kinds import TextKind
-from regard.tasks.processor import TOKENIZER, Processor
+from regard.tasks.processor import TOKENIZER, Ids, Processor, ids_of
 from regard.tasks.reading import START, Capabilities, Reading, fitted, labels_of, next_tokens, text_side, token_names
 from regard.tasks.task import Task, Trained
 from regard.tasks.verbs import Answer, Report
@@ -70,9 +70,10 @@ class TextProcessor(Processor):
     def hash(self) -> str:
         return self.tokenizer.hash
 
-    def read(self, text: str) -> np.ndarray:
-        """The start symbol and the tokens of a text."""
-        return np.concatenate([[self.tokenizer.start_id], self.tokenizer.encode(text)])
+    def read(self, text: str | Ids) -> np.ndarray:
+        """The start symbol and the tokens of a text. Tokens may say themselves how they begin."""
+        ids, start = ids_of(self.tokenizer, text), self.tokenizer.start_id
+        return ids if isinstance(text, Ids) and text[:1] == (start,) else np.concatenate([[start], ids])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +145,7 @@ class PlainText(TextKind, Task[TextProcessor]):
     gives_encoder: ClassVar[bool] = True
     of_samples: ClassVar[frozenset[str]] = frozenset({"samples", "carry_state", "packed"})
     echoes: ClassVar[bool] = True
+    takes_ids: ClassVar[bool] = True
     data_example: ClassVar[str] = "my.txt"
     typed_example: ClassVar[str] = '""'
 

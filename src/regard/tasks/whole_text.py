@@ -18,11 +18,12 @@ from regard.data.settings import DataSettings
 from regard.data.tokenizer import Tokenizer, train_tokenizer
 from regard.data.tokenizer.word import split
 from regard.data.worlds import PREFIX, world_of
+from regard.errors import UsageError
 from regard.models.ensemble import EnsembleConfig
 from regard.tasks.data_kind import WholeTextKind
 from regard.tasks.encoding import Encoded, encoded, reader_of
 from regard.tasks.example_task import ExampleTask
-from regard.tasks.processor import Processor, files_of
+from regard.tasks.processor import Ids, Processor, files_of, ids_of
 from regard.tasks.reading import Reading, Side, class_reading, cut, each_answer, fitted, labels_of, text_side
 from regard.tasks.vocabulary import (
     SpelledWords,
@@ -70,12 +71,15 @@ class TextProcessor(Processor):
     def _words(self) -> SpelledWords:
         return SpelledWords(self.tokenizer)
 
-    def read(self, text: str) -> np.ndarray:
+    def read(self, text: str | Ids) -> np.ndarray:
         """The ids of a text with its `<eos>`, so that no text is empty; (n,), or (n, 1 + L) with spellings."""
+        given = isinstance(text, Ids)
         if self.spelled:
+            if given:
+                raise UsageError("the run reads words with their spelling, and tokens have none: give texts")
             numbers = self._spelled(text)  # which may add rows to the table
             return self._words.table[numbers]
-        ids = self.tokenizer.encode(self.written(text))
+        ids = ids_of(self.tokenizer, text if given else self.written(text))
         found = np.full(len(ids) + 1 + self.framed, self.tokenizer.eos_id)
         found[0] = self.tokenizer.start_id if self.framed else found[0]
         found[int(self.framed) : -1] = ids
@@ -115,6 +119,7 @@ class WholeTextTask(WholeTextKind, ExampleTask[P]):
     tokenizer: Tokenizer | None = None
 
     spells: ClassVar[bool] = False
+    takes_ids: ClassVar[bool] = True
 
     @abstractmethod
     def answer_names(self, processor: P) -> Sequence[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -148,6 +149,7 @@ def test_a_form_of_another_page_cannot_ask(server: Lab) -> None:
     [
         (b"{", 400),
         (b"[" * 100_000, 400),
+        (b'{"a": ' + b"9" * 5000 + b"}", 400),
         (b"\xff\xfe", 400),
         ([1], 400),
         ({}, 400),
@@ -164,7 +166,7 @@ def test_a_question_that_is_no_good_gets_one_clear_line(server: Lab, question: A
     found, _, told = ask(server, "/api/view", question)
     assert found == status
     assert set(told) == {"error"}
-    assert "\n" not in told["error"]
+    assert not re.search(r"\n|sys\.", told["error"])
     assert ask(server, "/api/runs")[0] == 200  # and the server goes on
 
 

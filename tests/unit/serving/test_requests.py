@@ -15,6 +15,7 @@ pytest.importorskip("starlette")
 
 from starlette.requests import Request
 
+from regard.serving.http.body import parsed
 from regard.serving.http.client import EngineClient, Mailbox
 from regard.serving.http.errors import Error
 from regard.serving.http.metrics import Metrics
@@ -107,6 +108,9 @@ def test_null_in_a_schema_is_a_value() -> None:
         ({"prompt": [[1], [2, -1]]}, "prompt.1.1: Input should be greater than or equal to 0"),
         ({"prompt": [1, "a"]}, "prompt.1: Input should be a valid integer"),
         ({"prompt": ["a", "b", 5]}, "prompt.2: Input should be a valid string"),
+        ({"prompt": ["a"] * 65}, "prompt: List should have at most 64 items"),
+        ({"prompt": [[1]] * 65}, "prompt: List should have at most 64 items"),
+        ({"prompt": [1] * ((1 << 17) + 1)}, "prompt: List should have at most 131072 items"),
         ({"prompt": {"a": 1}}, "prompt: Input should be a valid string"),
         ({"n": 0, "stop": []}, "n: Input should be greater than or equal to 1"),
     ],
@@ -115,3 +119,19 @@ def test_what_is_wrong_is_told_of_the_kind_that_was_given(wrong: dict[str, Any],
     found = refusal(**wrong)
     assert str(found).startswith(told)
     assert found.param == told.partition(":")[0].split(".")[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b'{"max_tokens": ' + b"9" * 5000 + b"}", "a number has too many digits"),
+        (b'{"n": NaN}', "the request is not JSON: NaN is no number of it"),
+        (b'{"n": 1, "n": 2}', "the request is not JSON: a field is given twice"),
+        (b'{"n": 1,}', "the request is not JSON: "),
+    ],
+)
+def test_what_is_no_request_is_told_without_words_of_python(body: bytes, told: str) -> None:
+    with pytest.raises(Error) as found:
+        parsed(body)
+    assert str(found.value).startswith(told)
+    assert "sys." not in str(found.value)

@@ -12,7 +12,8 @@ from regard.errors import DataError, RegardError, ResourceError, TooLong, UsageE
 from regard.serving.guard import Refused
 from regard.serving.wire import Message
 
-PATH = re.compile(r"(?<![\w.~/])(?!/v1/)(?:[A-Za-z]:)?[/\\](?:[^\s:'\",()]+[/\\])*[^\s:'\",()]*|~/[^\s:'\",()]+")
+# A backslash alone begins none: it is part of a pattern that an error names, such as \d.
+PATH = re.compile(r"(?<![\w.~/])(?!/v1/)(?:[A-Za-z]:[/\\]|/)(?:[^\s:'\",()]+[/\\])*[^\s:'\",()]*|~/[^\s:'\",()]+")
 LONGEST = 1000  # characters of a refusal
 LONGEST_PROMPT = 1 << 15  # tokens, of a model that has no last position
 

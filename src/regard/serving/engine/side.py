@@ -27,6 +27,7 @@ from regard.serving.guard import Refused
 from regard.serving.provider import RunProvider
 from regard.serving.wanted import LONGEST, SHORTER, Wanted, answering
 from regard.serving.wire import Message
+from regard.tasks.processor import Ids
 
 AT_ONCE = 2
 LARGEST_PICTURE = 1 << 24  # pixels
@@ -108,8 +109,11 @@ class Side:
             return plain(self.verbs[verb](run, asked))
 
     def _explain(self, run: str, asked: Mapping[str, Any]) -> Any:
-        self._check_reads_text({"run": run})
-        view = self.provider.view(run, asked["view"], asked["input"], asked["options"])
+        with self.provider.lent(run) as loaded:
+            given = _input(loaded, asked["input"], 1)
+            if loaded.task.reads_files and asked["options"].get("other"):
+                raise UsageError(f"other: {run} reads files, and a server opens none that a client names")
+        view = self.provider.view(run, asked["view"], given, asked["options"])
         view = replace(view, about=self._without_paths({"about": view.about})["about"])
         return view.to_html() if asked["html"] else plain(view.to_dict())
 
@@ -132,8 +136,9 @@ class Side:
 
 
 def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:
-    texts = [_text_of(run, one) for one in asked["input"]]
-    lengths = [length_of(run, text) or 0 for text in texts]
+    """The vectors of texts, or of tokens as they are given; and how many tokens these are, without those of a frame."""
+    texts = [one if isinstance(one, str) else Ids(one) for one in asked["input"]]
+    lengths = [_tokens_of(run, text) for text in texts]
     # One call of attention over more than that takes longer than anybody waits, and cannot be broken off.
     if max(lengths) > LONGEST_PROMPT:
         raise TooLong(
@@ -142,8 +147,9 @@ def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {"vectors": run.embed(texts, asked.get("pooling")).tolist(), "tokens": sum(lengths)}
 
 
-def _text_of(run: Run, one: str | list[int]) -> str:
-    return one if isinstance(one, str) else run.tokenizer.decode(one)
+def _tokens_of(run: Run, one: str | Ids) -> int:
+    """How many tokens a text has by itself: without those that every text has, an empty one too."""
+    return len(one) if isinstance(one, Ids) else (length_of(run, one) or 0) - (length_of(run, "") or 0)
 
 
 def predict(run: Run, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -176,7 +182,7 @@ def _picture(one: Any, number: int) -> np.ndarray:
         with Image.open(io.BytesIO(content), formats=("PNG", "JPEG")) as picture:
             if picture.width * picture.height > LARGEST_PICTURE:
                 raise UsageError(f"input {number}: a picture has at most {LARGEST_PICTURE:,} pixels")
-            return np.asarray(picture.convert("RGB"))
+            return np.array(picture.convert("RGB"))
     except (binascii.Error, ValueError, OSError, SyntaxError, Image.DecompressionBombError):
         raise UsageError(told) from None
 

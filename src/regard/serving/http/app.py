@@ -35,6 +35,8 @@ LEFT = 499  # nobody reads the answer
 SILENT = 10.0  # seconds without a word of the engine after which it is taken for stuck
 LAB_GETS = ("/api/runs", "/api/examples")
 LAB_POSTS = ("/api/run", "/api/tokens", "/api/view", "/api/example", "/api/progress", "/api/row")
+# A parameter that a path names.
+NAME = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -67,9 +69,10 @@ class Server:
             ("/v1/score", self.others.score, ScoreRequest),
             ("/v1/explain", self.others.explain, ExplainRequest),
         ]
+        parts: dict[str, Any] = {}  # of which requests consist
         for path, handler, kind in posts:
             schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
-            schema.pop("$defs", None)
+            parts |= schema.pop("$defs", {})
             body = {"required": True, "content": {"application/json": {"schema": schema}}}
             about = {"openapi_extra": {"requestBody": body}, "description": kind.__doc__}
             api.add_api_route(path, handler, methods=["POST"], response_class=Response, **about)
@@ -82,7 +85,8 @@ class Server:
             ("/metrics", self.metrics),
         ]
         for path, handler in gets:
-            api.add_api_route(path, handler, methods=["GET"], response_class=Response)
+            extra: dict[str, Any] | None = {"parameters": [NAME]} if "{name" in path else None
+            api.add_api_route(path, handler, methods=["GET"], response_class=Response, openapi_extra=extra)
         hidden: list[tuple[str, Handler, str]] = [("/v1/responses", self.others.responses, "POST")]
         hidden += [(path, self.others.lab, "GET") for path in LAB_GETS]
         hidden += [(path, self.others.lab, "POST") for path in LAB_POSTS]
@@ -90,6 +94,7 @@ class Server:
         hidden += [(path, page, "GET") for path in ("/", "/lab", "/docs", "/web/{name}")]
         for path, handler, method in hidden:
             api.add_api_route(path, handler, methods=[method], include_in_schema=False, response_class=Response)
+        api.openapi().setdefault("components", {})["schemas"] = parts  # which is kept, and answered again and again
         api.add_exception_handler(HTTPException, _as_error)
         api.add_exception_handler(Refused, _refused)
         api.add_exception_handler(ConnectionAbortedError, _left)

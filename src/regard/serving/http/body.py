@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 DEEPEST = 32
-KIND = re.compile(r"constrained-\w+|list\[.*\]")  # what stands in the place of an error for one of several kinds
+KIND = re.compile(
+    r"constrained-\w+|(?:list|dict)\[.*\]"
+)  # what stands in the place of an error for one of several kinds
 # What holds fields itself, or a list of such.
 OF_FIELDS = frozenset(
     {"messages", "content", "stream_options", "metadata", "logit_bias", "response_format", "json_schema", "options"}
@@ -92,20 +94,22 @@ def parsed(body: bytes) -> Any:
         raise Error(400, "the request is not UTF-8") from None
     except RecursionError:
         raise Error(400, "the request is nested too deeply") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise Error(400, f"the request is not JSON: {error}") from None
+    except ValueError:  # of digits, of which Python reads no more
+        raise Error(400, "a number has too many digits") from None
     _check(found)
     return found
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise Error(400, f"the request is not JSON: {name} is no number of it")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a field is given twice")
+        raise Error(400, "the request is not JSON: a field is given twice")
     return found
 
 
@@ -161,9 +165,14 @@ def _meant(errors: list[ErrorDetails]) -> ErrorDetails:
     return max(of_kinds.values(), key=_followed)
 
 
-def _followed(error: ErrorDetails) -> tuple[list[int], bool]:
-    """How far a value was followed before the error, by numbers in lists; and whether it was of the right kind."""
-    return [part if isinstance(part, int) else 0 for part in _place(error)], not error["type"].endswith("_type")
+def _followed(error: ErrorDetails) -> tuple[list[int], int]:
+    """How far a value was followed before the error, by numbers in lists; and how near it was to the right kind there:
+    of another kind itself, a list whose first item is, or right but for its size and the like.
+    """
+    place = [part if isinstance(part, int) else 0 for part in _place(error)]
+    if not error["type"].endswith("_type"):
+        return place, 2
+    return (place[:-1], 1) if error["loc"] and _place(error)[-1] == 0 else (place, 0)
 
 
 def _place(error: ErrorDetails) -> list[int | str]:

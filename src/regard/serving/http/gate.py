@@ -11,11 +11,12 @@ import traceback
 from collections import OrderedDict
 from email.message import Message as Headers
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.serving.guard import HEADERS, Refused, check_host, check_origin
+from regard.serving.guard import HEADERS, SCHEMES, Refused, check_host, check_name, check_origin
 from regard.serving.http.client import EngineClient
 from regard.serving.http.errors import JSON, Error
 from regard.serving.http.settings import Settings
@@ -61,6 +62,7 @@ class Gate:
             await self.app(scope, receive, send)
             return
         begun, metrics, facts = time.monotonic(), self.engine.metrics, {}
+        named = _take_name(scope)
         scope["state"] = {"facts": facts}
         sent: dict[str, int] = {}
 
@@ -74,7 +76,7 @@ class Gate:
 
         metrics.open += 1
         try:
-            await self._passed(scope, receive, answer, facts)
+            await self._passed(scope, receive, answer, facts, named)
         finally:
             metrics.open -= 1
             path = scope["path"] if scope["path"] in self.known else "other"
@@ -85,9 +87,11 @@ class Gate:
             metrics.whole.add(time.monotonic() - begun)
             self._log(scope, path, status, begun, facts)
 
-    async def _passed(self, scope: Scope, receive: Receive, send: Send, facts: dict[str, Any]) -> None:
+    async def _passed(
+        self, scope: Scope, receive: Receive, send: Send, facts: dict[str, Any], named: str | None
+    ) -> None:
         try:
-            facts["client"] = self._check(scope)
+            facts["client"] = self._check(scope, named)
         except Refused as error:
             told = error if isinstance(error, Error) else Error(error.status, str(error))
             # The lab's page knows a refusal as a line.
@@ -99,14 +103,16 @@ class Gate:
         except Exception:  # the client was told that there was one, if it could be
             traceback.print_exc()
 
-    def _check(self, scope: Scope) -> str:
-        """Who asks, as a name for the log; refused where they may not."""
+    def _check(self, scope: Scope, named: str | None) -> str:
+        """Who asks, as a name for the log; refused where they may not. named: the server, as the first line has it."""
         headers = Headers()
         for name, value in scope["headers"]:
             headers[name.decode("latin-1")] = value.decode("latin-1")
         path, address = scope["path"], (scope.get("client") or ("", 0))[0]
         if self.settings.is_local:
             check_host(headers)
+            if named is not None:
+                check_name(named)
         if scope["method"] == "POST":
             check_origin(headers)
         if path in OPEN:
@@ -134,6 +140,19 @@ class Gate:
         told = {"time": round(time.time(), 3), "method": scope["method"], "path": path, "status": status, "ms": spent}
         told |= {name: value for name, value in facts.items() if value != ""}
         print(json.dumps(told), file=sys.stderr, flush=True)
+
+
+def _take_name(scope: Scope) -> str | None:
+    """The server that a whole address in the first line names (http://localhost:8000/v1/models), if it is one; what is
+    left in the scope is its path.
+    """
+    raw = scope.get("raw_path", b"").decode("latin-1")
+    scheme, gap, rest = raw.partition("://")
+    if not gap or scheme.lower() not in SCHEMES:
+        return None
+    name, _, path = rest.partition("/")
+    scope["raw_path"], scope["path"] = f"/{path}".encode("latin-1"), unquote(f"/{path}")
+    return name
 
 
 def _digest(key: bytes) -> bytes:

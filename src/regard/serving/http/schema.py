@@ -177,9 +177,12 @@ class ScoreRequest(Asked):
 
 
 class ExplainRequest(Asked):
-    """A look inside. view: the one that tells most of such a model, unless named. format: json, or a page."""
+    """A look inside. view: the one that tells most of such a model, unless named. format: json, or a page.
 
-    input: Text = ""
+    input  a text; of a series a table, as an object of columns; of captions a picture in base64.
+    """
+
+    input: Text | dict[str, Any] = ""
     view: Name | None = None
     options: Annotated[dict[str, Any], Field(max_length=32)] = {}
     format: Literal["json", "html"] = "json"

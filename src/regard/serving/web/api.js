@@ -10,16 +10,33 @@ for (const [path, methods] of Object.entries(told.paths)) {
 }
 
 function section(path, method, about) {
-  const schema = about.requestBody?.content["application/json"].schema;
-  const rows = Object.entries(schema?.properties ?? {}).map(([name, one]) => row(name, one, schema.required ?? []));
+  const rows = rowsOf(about.requestBody?.content["application/json"].schema ?? {}, "");
   const table = rows.length ? make("table", {}, make("tbody", {}, ...rows)) : null;
   const text = (about.description ?? "").split("\n\n")[0];
   return make("section", { class: "path" }, make("h3", {}, `${method.toUpperCase()} ${path}`), make("p", {}, text), table);
 }
 
+// The fields of an object, and below each those of what it holds.
+function rowsOf(schema, before) {
+  return Object.entries(schema.properties ?? {}).flatMap(([name, one]) => [
+    row(before + name, one, (schema.required ?? []).includes(name)),
+    ...held(one).flatMap((inner) => rowsOf(inner, `${before}${name}.`)),
+  ]);
+}
+
+// The objects that a field may be, or be a list of.
+function held(one) {
+  if (one.$ref) return [told.components.schemas[nameOf(one)]];
+  return [...(one.anyOf ?? []), ...(one.items ? [one.items] : [])].flatMap(held);
+}
+
+function nameOf(one) {
+  return one.$ref?.split("/").pop();
+}
+
 function row(name, one, required) {
   const value = one.default === undefined || one.default === null ? "" : `${JSON.stringify(one.default)}`;
-  const kind = kindOf(one) + (required.includes(name) ? ", needed" : value ? `, ${value} unless told` : "");
+  const kind = kindOf(one) + (required ? ", needed" : value ? `, ${value} unless told` : "");
   return make("tr", {}, make("td", {}, name), make("td", {}, kind));
 }
 
@@ -29,5 +46,5 @@ function kindOf(one) {
   if (one.type === "array") return `list of ${kindOf(one.items ?? {})}`;
   const range = [one.minimum ?? one.exclusiveMinimum, one.maximum ?? one.exclusiveMaximum];
   const bounds = range.every((end) => end === undefined) ? "" : ` ${range[0] ?? ""} to ${range[1] ?? ""}`;
-  return (one.type ?? one.$ref?.split("/").pop() ?? "anything") + bounds;
+  return (one.type ?? nameOf(one) ?? "anything") + bounds;
 }
