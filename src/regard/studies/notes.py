@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from regard.studies.outcome import SIDE_BY_SIDE
 from regard.studies.protocol import Protocol
+from regard.studies.row import read_each
 from regard.studies.scaling import AT
 from regard.studies.search import RATE_STEP
 from regard.tasks import task_named
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from regard.studies.row import Row
 
 FEW_STEPS, FEW_TOKENS = 30, 2000
+FEW_EXAMPLES = 6  # that differ, below which no p is under 5%: see evaluation/signs
 TEXT = "text"
 
 
@@ -86,14 +88,21 @@ def tested(comparison: Comparison) -> list[str]:
     order, facts = comparison.order, comparison.facts
     if not order:
         return []
-    if all(one.low is None for one in order):
-        return ["Test examples were not told one by one: there are no intervals."]
     texts, count = what_of(comparison.protocol) == TEXT, comparison.verdict.examples
+    if count < 2:
+        is_told = all(read_each(run, by_time=False) is not None for row in comparison.rows for run in row.runs)
+        why = "Tested on 1 example, and from one" if is_told else "Test examples were not told one by one:"
+        return [f"{why} there are no intervals."]
     tokens = next((run["scores"].get("tokens") for row in comparison.rows for run in row.runs), None)
     size = f"{tokens:,} tokens in {count} documents or stretches" if texts and tokens else f"{count:,} examples"
     seeds = max(one.seeds for one in order)
     chance = f"the chance of the test and of {seeds} trainings" if seeds > 1 else "the chance of the test alone"
     told = [f"Tested on {size}. +- is half of a 95% interval, {chance}."]
+    if count < FEW_EXAMPLES:
+        told.append(f"Of {count} examples no difference is certain, however large: it takes {FEW_EXAMPLES}, all alike.")
+    alike = [one.label for one in order if one.low is None]
+    if alike:
+        told.append(f"No interval of {', '.join(alike)}: the score is the same on every example.")
     if texts and 0 < int(facts.get("test", FEW_TOKENS)) < FEW_TOKENS and "vocabulary" in facts:
         told.append(f"The test part has {facts['test']} tokens: with so few, chance decides much.")
     return told

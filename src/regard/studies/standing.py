@@ -71,7 +71,7 @@ def _unknown(verdict: Verdict, budget: str, metric: str, what: str) -> str:
     best, *others = verdict.order
     seeds = min(one.seeds for one in verdict.order if not one.fitted) if any(not o.fitted for o in verdict.order) else 0
     told = f"at {budget} a model: {metric} {best.mean:.4g}, then {others[0].label} with {others[0].mean:.4g}"
-    if seeds == 0 or best.low is None:
+    if seeds == 0 or verdict.examples < 2:
         return f"{best.label} is ahead on this {what} {told}; from so few examples no difference is claimed"
     trainings = f"{NUMBERS.get(seeds, str(seeds))} training{'s' if seeds > 1 else ''} each"
     return f"{best.label} is ahead on this {what}, {trainings}, {told}; whether others would agree, --seeds 3 tells"

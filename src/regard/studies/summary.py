@@ -83,7 +83,7 @@ def _over(label: str, comparison: Comparison) -> str:
 def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
     row = comparison.row(one.label)
     run = row.runs[0]
-    half = "" if one.high is None else f"{one.high - one.mean:.2g}"
+    half = "" if one.high is None else f"{(one.ends[1] - one.ends[0]) / 2:.2g}"
     seconds = sum(each["seconds"] for each in row.runs) / len(row.runs)
     edge = "*" if row.on_edge else ""
     return [
