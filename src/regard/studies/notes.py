@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.studies.outcome import SIDE_BY_SIDE
+from regard.studies.outcome import NOTES, SIDE_BY_SIDE
 from regard.studies.protocol import Protocol
 from regard.studies.row import read_each
 from regard.studies.scaling import AT
@@ -49,6 +49,7 @@ def notes(comparison: Comparison) -> list[str]:
     few = [row.label for row in rows if row.parameters and row.runs and row.runs[0]["step"] < FEW_STEPS]
     if few:
         told.append(f"Fewer than {FEW_STEPS} steps, too few to mean much: {', '.join(few)}. A larger budget says more.")
+    told += [line for row in rows for line in of_fits(row)]
     told += [f"{row.label} failed: {row.failed}" for row in comparison.failed]
     told += [f"{row.label} was stopped {_reached(row)}" for row in rows if row.stopped]
     told += [f"{row.label}: its score is not finite." for row in rows if row.runs and not row.is_finite]
@@ -60,6 +61,16 @@ def notes(comparison: Comparison) -> list[str]:
     if comparison.stopped:
         told.append("Stopped early: the same command goes on where it was.")
     return told
+
+
+def of_fits(row: Row) -> list[str]:
+    """What its trainings have noted, such as that a solver did not converge."""
+    every = [note for run in row.runs for note in dict.fromkeys(run.get(NOTES, ()))]
+    of_some = {note: every.count(note) for note in dict.fromkeys(every) if every.count(note) < len(row.runs)}
+    return [
+        f"{row.label}: {note}{f' (in {of_some[note]} of {len(row.runs)} trainings)' if note in of_some else ''}."
+        for note in dict.fromkeys(every)
+    ]
 
 
 def side_by_side(rows: Sequence[Row]) -> list[str]:
