@@ -178,7 +178,7 @@ def _time(comparison: Comparison) -> list[Chart]:
     rows = _shown(comparison)
     lines = [(row, [(point["seconds"], point) for point in row.runs[0]["curve"]]) for row in rows]
     last = max((x for _, points in lines for x, _ in points), default=0.0)
-    lines = [(row, [*points, (last, points[-1][1])] if len(points) == 1 else points) for row, points in lines]
+    lines = [(row, [*points, (last, points[-1][1])] if points and row.fitted else points) for row, points in lines]
     return _losses(comparison, "Held-out loss by seconds of training", "seconds", lines)
 
 

@@ -113,15 +113,15 @@ def finding(comparison: Comparison) -> str:
     first = first_to(curves, level) if level is not None else None
     if first is not None and len(curves[first[0]]) > 1:
         told += f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
-    told += _overtaken(curves)
+    told += _overtaken(curves, {row.label for row in comparison.rows if row.fitted})
     if comparison.optimum is not None:
         told += f" The best possible {comparison.protocol.metric} is {comparison.optimum:.4g}."
     return told
 
 
-def _overtaken(curves: dict[str, Any]) -> str:
+def _overtaken(curves: dict[str, Any], at_once: set[str]) -> str:
     """Of the best model that is fitted at once and then stays where it is: who was the first below it, and when."""
-    fitted = {label: points[0]["valid_loss"] for label, points in curves.items() if len(points) == 1}
+    fitted = {label: points[0]["valid_loss"] for label, points in curves.items() if label in at_once}
     if not fitted:
         return ""
     label = min(fitted, key=lambda name: fitted[name])

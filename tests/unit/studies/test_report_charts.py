@@ -109,6 +109,15 @@ def test_the_words_say_what_the_pictures_show() -> None:
     )
 
 
+def test_a_curve_of_one_point_is_no_fit_at_once() -> None:
+    """Of an ensemble only the loss of the whole is known, when its last part has ended."""
+    whole = row("dan?train.ensemble=3", {18.0: 0.7})
+    found = replace(FOUND, rows=(ROWS[1], whole))
+    assert "fitted at once" not in finding(found)
+    by_time = next(one for one in charts(found) if "by seconds" in one)
+    assert [x for name, x, _ in copied(by_time)[0] if name == whole.label] == ["18.0"]
+
+
 def test_the_page_has_one_table_of_examples_and_every_number_to_copy() -> None:
     page = as_html(FOUND)
     assert ["text", "ngram", "lstm", "gpt?n_layers=3"] in [table[0] for table in copied(page)]
