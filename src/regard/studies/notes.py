@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from regard.studies.means import mean
 from regard.studies.outcome import NOTES, SIDE_BY_SIDE
 from regard.studies.protocol import Protocol
 from regard.studies.row import read_each
@@ -46,7 +47,7 @@ def notes(comparison: Comparison) -> list[str]:
         what = "quality, training time, speed of use and memory"
         told.append(f"By these numbers behind no other in all of {what}: {', '.join(best)}.")
     told += starred(rows)
-    few = [row.label for row in rows if row.parameters and row.runs and row.runs[0]["step"] < FEW_STEPS]
+    few = [row.label for row in rows if row.parameters and (mean(row, "step") or FEW_STEPS) < FEW_STEPS]
     if few:
         told.append(f"Fewer than {FEW_STEPS} steps, too few to mean much: {', '.join(few)}. A larger budget says more.")
     told += [line for row in rows for line in of_fits(row)]
@@ -127,7 +128,7 @@ def what_of(protocol: Protocol) -> str:
 def sizes(comparison: Comparison) -> list[str]:
     """How many targets each parameter saw, which is what the size was to be chosen by."""
     rows = [row for row in comparison.rows if row.parameters and row.runs and not row.pretrained]
-    seen = [row.runs[0]["tokens"] / row.parameters for row in rows]
+    seen = [(mean(row, "tokens") or 0.0) / row.parameters for row in rows]
     if not seen:
         return []
     low, high = (f"{value:.2g}" for value in (min(seen), max(seen)))
@@ -137,8 +138,8 @@ def sizes(comparison: Comparison) -> list[str]:
 
 def unknown(rows: Sequence[Row]) -> dict[str, float]:
     """By model the share of the test's tokens that its tokenizer does not know, where there are any."""
-    shares = {row.label: row.runs[0]["scores"].get("unknown_share") for row in rows if row.runs}
-    return {label: share for label, share in shares.items() if share}
+    shares = {row.label: [run["scores"].get("unknown_share") or 0.0 for run in row.runs] for row in rows if row.runs}
+    return {label: sum(found) / len(found) for label, found in shares.items() if any(found)}
 
 
 def pretrained(rows: Sequence[Row]) -> list[str]:
@@ -195,8 +196,9 @@ def front(comparison: Comparison) -> list[str]:
     sign = 1 if comparison.protocol.lower_is_better else -1
     costs = {}
     for one in comparison.order:
-        run = comparison.row(one.label).runs[0]
-        costs[one.label] = (sign * one.mean, run["seconds"], -run["speed"], run.get("peak_memory") or 0)
+        row = comparison.row(one.label)
+        seconds, speed, memory = (mean(row, key) or 0.0 for key in ("seconds", "speed", "peak_memory"))
+        costs[one.label] = (sign * one.mean, seconds, -speed, memory)
     return [
         label
         for label, own in costs.items()

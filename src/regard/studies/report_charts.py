@@ -12,14 +12,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from regard.charts.chart import Series, interval_chart, line_chart, point_chart
 from regard.charts.page import numbers
-from regard.charts.plot import COLOURS, Axis, Points
+from regard.charts.plot import COLOURS, Axis
+from regard.studies.means import mean, mean_slices, of_first, pooled_reliability
 from regard.studies.summary import RECALL, laws
 from regard.tasks import task_named
-from regard.tasks.class_report import RELIABILITY
 from regard.training.budget import parse
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def further_charts(comparison: Comparison) -> list[str]:
     found = []
     for label, each in (("tokens", by_tokens), ("operations", by_operations)):
         lines = [(row, [(point["tokens"] * cost, point) for point in row.runs[0]["curve"]]) for row, cost in each]
-        found += _losses(comparison, f"Held-out loss by {label}", label, lines)
+        found += _losses(comparison, f"Held-out loss by {label}{of_first(rows)}", label, lines)
     return [chart.html(order) for chart in found]
 
 
@@ -140,10 +140,10 @@ def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False)
 def slices(comparison: Comparison) -> list[tuple[str, Chart]]:
     """The score by length or distance as a line for each model, by class as points."""
     rows = _shown(comparison)
-    names = dict.fromkeys(name for row in rows for name in row.runs[0]["slices"])
+    sliced = {row.label: mean_slices(row) for row in rows}
     found = []
-    for name in names:
-        held = {row.label: row.runs[0]["slices"].get(name, {}) for row in rows}
+    for name in dict.fromkeys(name for values in sliced.values() for name in values):
+        held = {label: values.get(name, {}) for label, values in sliced.items()}
         labels = list(dict.fromkeys(one for values in held.values() for one in values))
         if len(labels) < 2:
             continue
@@ -179,7 +179,7 @@ def _time(comparison: Comparison) -> list[Chart]:
     lines = [(row, [(point["seconds"], point) for point in row.runs[0]["curve"]]) for row in rows]
     last = max((x for _, points in lines for x, _ in points), default=0.0)
     lines = [(row, [*points, (last, points[-1][1])] if points and row.fitted else points) for row, points in lines]
-    return _losses(comparison, "Held-out loss by seconds of training", "seconds", lines)
+    return _losses(comparison, f"Held-out loss by seconds{of_first(rows) or ' of training'}", "seconds", lines)
 
 
 def _losses(
@@ -206,10 +206,9 @@ def _losses(
 def _recalls(comparison: Comparison) -> list[Chart]:
     """What is recalled against the bytes that are carried, with the least that could hold it."""
     points = [
-        Series(row.label, [(float(run["state_bytes"]), sum(shares.values()) / len(shares))])
+        Series(row.label, [(carried, sum(shares.values()) / len(shares))])
         for row in _shown(comparison)
-        for run in row.runs[:1]
-        if run["state_bytes"] and (shares := run["slices"].get(RECALL))
+        if (carried := mean(row, "state_bytes")) and (shares := mean_slices(row).get(RECALL))
     ]
     if not points:
         return []
@@ -222,7 +221,7 @@ def _recalls(comparison: Comparison) -> list[Chart]:
 def _reliability(comparison: Comparison) -> list[Chart]:
     """How often answers of each confidence are right, where models tell the chance of a class."""
     lines = [
-        Series(row.label, [(sure, right) for sure, right, count in row.runs[0].get(RELIABILITY, ()) if count >= ENOUGH])
+        Series(row.label, [(sure, right) for sure, right, count in pooled_reliability(row) if count >= ENOUGH])
         for row in _shown(comparison)
     ]
     lines = [one for one in lines if one.points]
@@ -244,7 +243,7 @@ def _tradeoffs(comparison: Comparison) -> list[Chart]:
         asked.insert(1, ("seconds", "Quality and training time", "seconds"))
     found = []
     for key, title, label in asked:
-        points = [_quality(row.label, row.runs[0], key, comparison) for row in rows if row.runs[0].get(key)]
+        points = [_quality(row.label, cost, comparison) for row in rows if (cost := mean(row, key))]
         points = [one for one in points if math.isfinite(one.points[0][1])]
         across: list[float] = [a for one in points for a, _ in one.points]
         if len(points) > 1 and max(across) >= APART * min(across):
@@ -254,12 +253,11 @@ def _tradeoffs(comparison: Comparison) -> list[Chart]:
     return found
 
 
-def _quality(label: str, run: dict[str, Any], key: str, comparison: Comparison) -> Series:
-    score = run["score"]
+def _quality(label: str, cost: float, comparison: Comparison) -> Series:
+    score = comparison.score(label)
     if comparison.protocol.metric == "loss" and comparison.optimum is not None:
         score = max(NEAREST, score - comparison.optimum)
-    points: Points = [(float(run[key]), score)]
-    return Series(label, points)
+    return Series(label, [(cost, score)])
 
 
 def scaling_charts(comparison: Comparison) -> list[str]:

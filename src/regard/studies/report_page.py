@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from regard.charts.page import html_table, numbers, page
 from regard.run.run import load
 from regard.studies.identity import versions
+from regard.studies.means import mean, of_first
 from regard.studies.notes import notes
 from regard.studies.report_charts import (
     charts,
@@ -48,8 +49,8 @@ def as_html(comparison: Comparison) -> str:
         f'<div class="charts">{"".join(charts(comparison))}</div>',
         f"<details><summary>By tokens and by operations</summary>{_grid(further)}</details>" if further else "",
         _scaling(comparison),
-        _differences(contrasts(comparison), palette),
-        "<h2>What each model says</h2>",
+        _differences(contrasts(comparison), palette, of_first(comparison.rows)),
+        f"<h2>What each model says{of_first(comparison.rows)}</h2>",
         *(
             f"<details><summary>{_dot(label, palette)}{escape(label)}</summary><pre>{escape(text)}</pre></details>"
             for label, text in samples(comparison.rows)
@@ -77,9 +78,9 @@ def _ranking(comparison: Comparison, palette: Mapping[str, str]) -> str:
     order = {one.label: one for one in comparison.order}
     told = []
     for row in comparison.rows:
-        one, run = order.get(row.label), row.runs[0] if row.runs else {}
+        one = order.get(row.label)
         ends = [one.mean, one.low, one.high] if one is not None else [None] * 3
-        told.append([row.label, *ends, row.parameters or None, row.lr, *(run.get(key) for key in MEASURED)])
+        told.append([row.label, *ends, row.parameters or None, row.lr, *(mean(row, key) for key in MEASURED)])
     names = ["model", comparison.protocol.metric, "low", "high", "parameters", "rate", *MEASURED]
     return html_table([name.rstrip("#") for name in columns], rows, right, palette) + numbers(names, told)
 
@@ -111,7 +112,7 @@ def _inside(rows: Sequence[Row], palette: Mapping[str, str]) -> str:
         for label, picture in found
     )
     about = "Each model over the same words, or over the first example that was held out."
-    return f"<h2>Inside</h2><p>{about}</p>{''.join(shown)}"
+    return f"<h2>Inside{of_first(rows)}</h2><p>{about}</p>{''.join(shown)}"
 
 
 def _rates(rows: Sequence[Row], palette: Mapping[str, str]) -> str:
@@ -133,7 +134,7 @@ def _rate(row: Row, lr: float, score: float | None) -> str:
     return f"{lr:g}: {'diverged' if score is None else f'{score:.4g}'}{taken}"
 
 
-def _differences(found: Sequence[dict[str, Any]], palette: Mapping[str, str]) -> str:
+def _differences(found: Sequence[dict[str, Any]], palette: Mapping[str, str], of: str) -> str:
     """One table, a row for each example and a column for each model; a share is shaded by how large it is."""
     if not found:
         return ""
@@ -141,7 +142,7 @@ def _differences(found: Sequence[dict[str, Any]], palette: Mapping[str, str]) ->
     head = "".join(f"<th>{_dot(name, palette)}{escape(name)}</th>" for name in names)
     rows = "".join(f"<tr>{''.join(_cell(name, one.get(name, '')) for name in names)}</tr>" for one in found)
     return (
-        "<h2>Where some are right and others wrong</h2>"
+        f"<h2>Where some are right and others wrong{of}</h2>"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
         + numbers(names, [[one.get(name, "") for name in names] for one in found])
     )

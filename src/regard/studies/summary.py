@@ -8,6 +8,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.core.registry import entry
+from regard.studies.means import mean, mean_slices, of_first
 from regard.studies.measure import disagreements
 from regard.studies.notes import notes, what_of
 from regard.studies.protocol import Protocol
@@ -60,8 +61,7 @@ def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     known = {one.label for one in order}
     for row in comparison.rows:
         if row.stopped and row.runs:
-            mean = sum(run["score"] for run in row.runs) / len(row.runs)
-            rows.append(_cells("stopped", Standing(row.label, mean), comparison))
+            rows.append(_cells("stopped", Standing(row.label, comparison.score(row.label)), comparison))
         elif row.label not in known:
             what = "failed" if row.failed else "stopped" if row.stopped else "-"
             rows.append([what, row.label, *[""] * (len(COLUMNS) - 2)])
@@ -76,15 +76,14 @@ def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 
 def _over(label: str, comparison: Comparison) -> str:
     """How far a model is from the best possible score of its world."""
-    scores = [run["score"] for run in comparison.row(label).runs]
-    return f"{abs(sum(scores) / len(scores) - (comparison.optimum or 0.0)):.3g}"
+    return f"{abs(comparison.score(label) - (comparison.optimum or 0.0)):.3g}"
 
 
 def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
     row = comparison.row(one.label)
     run = row.runs[0]
     half = "" if one.high is None else f"{(one.ends[1] - one.ends[0]) / 2:.2g}"
-    seconds = sum(each["seconds"] for each in row.runs) / len(row.runs)
+    carried, memory = mean(row, "state_bytes"), mean(row, "peak_memory")
     edge = "*" if row.on_edge else ""
     return [
         rank,
@@ -93,17 +92,19 @@ def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
         half,
         human(row.parameters) if row.parameters else "fitted",
         f"{row.lr:.2g}{edge}" if row.lr else "",
-        f"{run['step']:,}" if row.parameters else "1 pass",
-        span(seconds),
-        human(run["speed"]),
-        (human(run["state_bytes"], "B") + ("+" if run["state_grows"] else "")) if run["state_bytes"] else "",
-        human(run["peak_memory"], "B") if run.get("peak_memory") else "",
+        f"{mean(row, 'step') or 0:,.0f}" if row.parameters else "1 pass",
+        span(mean(row, "seconds") or 0.0),
+        human(mean(row, "speed") or 0.0),
+        (human(carried, "B") + ("+" if run["state_grows"] else "")) if carried else "",
+        human(memory, "B") if memory else "",
     ]
 
 
 def finding(comparison: Comparison) -> str:
     """The sentence."""
-    facts = {row.label: row.runs[0] for row in comparison.rows if row.runs}
+    facts: dict[str, dict[str, Any]] = {
+        row.label: row.runs[0] | {"speed": mean(row, "speed")} for row in comparison.rows if row.runs
+    }
     protocol, metric = comparison.protocol, f"test {comparison.protocol.metric.replace('_', ' ')}"
     told = sentence(comparison.verdict, facts, protocol.budget, metric, what_of(protocol))
     # Losses by different tokens are not set against each other.
@@ -111,9 +112,13 @@ def finding(comparison: Comparison) -> str:
     curves = {label: found["curve"] for label, found in each.items() if found.get("curve")}
     level = _common_level(curves)
     first = first_to(curves, level) if level is not None else None
+    raced = ""
     if first is not None and len(curves[first[0]]) > 1:
-        told += f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
-    told += _overtaken(curves, {row.label for row in comparison.rows if row.fitted})
+        raced = f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
+    raced += _overtaken(curves, {row.label for row in comparison.rows if row.fitted})
+    if raced and of_first(comparison.rows):
+        raced = f" Of the first training of each:{raced}"
+    told += raced
     if comparison.optimum is not None:
         told += f" The best possible {comparison.protocol.metric} is {comparison.optimum:.4g}."
     return told
@@ -134,7 +139,8 @@ def _overtaken(curves: dict[str, Any], at_once: set[str]) -> str:
 def recalled(comparison: Comparison) -> str:
     """How much of what was told longest ago each model still knows, and what it carries for that; best first."""
     runs = {row.label: row.runs[0] for row in comparison.rows if row.runs}
-    held = {label: run["slices"][RECALL] for label, run in runs.items() if len(run["slices"].get(RECALL, {})) > 1}
+    sliced = {row.label: mean_slices(row).get(RECALL, {}) for row in comparison.rows}
+    held = {label: shares for label, shares in sliced.items() if len(shares) > 1}
     if len(held) < 2:
         return ""
     far = next(reversed(next(iter(held.values()))))
@@ -186,7 +192,7 @@ def laws(comparison: Comparison) -> dict[str, Any]:
     for name, labels in families(list(rows)).items():
         chosen = [rows[label] for label in labels]
         losses = [sum(_loss(run) for run in row.runs) / len(row.runs) for row in chosen]
-        work = [row.runs[0]["tokens"] * (row.runs[0].get("flops_per_token") or 0.0) for row in chosen]
+        work = [(mean(row, "tokens") or 0.0) * (mean(row, "flops_per_token") or 0.0) for row in chosen]
         sides = {"parameters": [float(row.parameters) for row in chosen], "operations": work}
         found[name] = {}
         for by, sizes in sides.items():

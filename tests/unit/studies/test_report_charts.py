@@ -18,7 +18,7 @@ from regard.studies.protocol import Protocol
 from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts, scores, slices
 from regard.studies.report_page import as_html
 from regard.studies.row import Row
-from regard.studies.summary import finding, recalled
+from regard.studies.summary import finding, ranking, recalled
 from regard.tasks import task_named
 
 RECALL = {"3-4": 1.0, "5-8": 0.5, "9-16": 0.25}
@@ -107,6 +107,41 @@ def test_the_words_say_what_the_pictures_show() -> None:
         "ngram, fitted at once, stood at a held-out loss of 1; gpt?n_layers=3 was the first below it, after 8s."
         in finding(FOUND)
     )
+
+
+def again(first: Row, **more: Any) -> Row:
+    """A model that was trained a second time, by another seed."""
+    second = first.runs[0] | {"seed": 1} | more
+    return replace(first, runs=[*first.runs, second])
+
+
+def test_charts_and_words_are_of_all_trainings_as_the_ranking_is() -> None:
+    worse = {"3-4": 0.0, "5-8": 0.0, "9-16": 0.75}
+    bins = [[0.95, 0.5, 10]], [[0.95, 1.0, 30]]
+    more = {"score": 0.5, "speed": 300.0, "slices": {"recall by distance": worse}, "reliability": bins[1]}
+    rows = tuple(again(replace(one, runs=[one.runs[0] | {"reliability": bins[0]}]), **more) for one in ROWS)
+    found = replace(FOUND, rows=(*rows[:2], replace(rows[2], runs=[one | {"speed": 5e3} for one in rows[2].runs])))
+    assert "lstm 50%" in recalled(found)
+    assert ["ngram", "9-16", "0.5"] in copied(first_chart(found))[0]
+    drawn = charts(found)
+    speed = next(one for one in drawn if "speed of use" in one)
+    points = {name: (float(x), float(y)) for name, x, y in copied(speed)[0][1:]}
+    assert points["ngram"] == (200.0, pytest.approx((1.0 + 0.5) / 2 - 0.5))
+    assert {one.label: one.mean - 0.5 for one in found.order} == pytest.approx({k: y for k, (_, y) in points.items()})
+    chances = next(one for one in drawn if "Are chances true?" in one)
+    assert [(name, float(right)) for name, _, right in copied(chances)[0][3:]] == [
+        (one.label, (0.5 * 10 + 1.0 * 30) / 40) for one in rows
+    ]
+    assert ranking(found)[1][-1][-3:] == ["200", "40B", "1kB"]
+
+
+def test_what_is_of_one_training_says_so() -> None:
+    several = replace(FOUND, rows=tuple(again(one) for one in ROWS))
+    page = as_html(several)
+    assert "Held-out loss by seconds, first training of each" in page
+    assert "Where some are right and others wrong, first training of each" in page
+    assert "Of the first training of each: lstm was the first at a held-out loss of" in finding(several)
+    assert "first training" not in as_html(FOUND) + finding(FOUND)
 
 
 def test_a_curve_of_one_point_is_no_fit_at_once() -> None:
