@@ -13,7 +13,7 @@ from regard.studies.measure import disagreements
 from regard.studies.notes import notes, what_of
 from regard.studies.protocol import Protocol
 from regard.studies.scaling import AT, families, power_law, winners
-from regard.studies.standing import Standing, first_to, sentence
+from regard.studies.standing import Standing, first_to, ranks, sentence
 from regard.terminal.table import aligned, fitted, human, span, visible, width_of
 from regard.training.budget import share
 
@@ -57,7 +57,7 @@ def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     unit = next((run["speed_unit"] for row in comparison.rows for run in row.runs), "use")
     columns = [{"score#": f"{metric}#", "use#": f"{unit}#"}.get(name, name) for name in COLUMNS]
     order = comparison.order
-    rows = [_cells(str(number), one, comparison) for number, one in enumerate(order, 1)]
+    rows = [_cells(str(place), one, comparison) for place, one in zip(ranks(order), order, strict=True)]
     known = {one.label for one in order}
     for row in comparison.rows:
         if row.stopped and row.runs:

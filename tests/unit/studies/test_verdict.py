@@ -7,7 +7,7 @@ import pytest
 
 from regard.evaluation.each import EachScore
 from regard.evaluation.student import t_quantile
-from regard.studies.standing import sentence
+from regard.studies.standing import ranks, sentence
 from regard.studies.verdict import Contestant, Verdict, holm, judged
 
 EXAMPLES = 80
@@ -155,6 +155,23 @@ def test_two_examples_that_come_out_alike_are_no_proof_and_many_are() -> None:
     assert verdict(5).winner is None
     assert (verdict(6).winner, verdict(6).p) == ("linear", (("majority", 2 / 64),))
     assert dict(verdict(100).p)["majority"] < 1e-20
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_an_exact_tie_is_told_as_one_and_not_as_a_lead(fitted: bool) -> None:
+    """Each is right on 13 of 19 examples, not the same ones, and a third model on 8 of them."""
+    first, others = np.arange(19) < 13, np.arange(19) >= 6
+    models = [("naive_bayes", first), ("dan", others), ("majority", np.arange(19) < 8)]
+    found = judged([Contestant(name, [EachScore.mean_of(right)], fitted) for name, right in models], False)
+    assert ranks(found.order) == [1, 1, 3]
+    words = sentence(found, {}, "1m", "accuracy", "test")
+    if fitted:
+        near = ", and majority is within noise of them"
+        assert words == f"No winner at 1m a model: naive_bayes and dan are level at accuracy 0.6842{near}."
+    else:
+        assert words.startswith("naive_bayes and dan are level on this test, one training each, at 1m a model")
+        assert "accuracy 0.6842, then majority with 0.4211;" in words
+    assert not any(word in words for word in ("ahead", "leads"))
 
 
 def test_holm_corrects_for_the_number_of_comparisons() -> None:
