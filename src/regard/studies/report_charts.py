@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from regard.charts.chart import Series, interval_chart, line_chart, point_chart
+from regard.charts.chart import Series, Style, interval_chart, line_chart, point_chart
 from regard.charts.page import numbers
-from regard.charts.plot import COLOURS, Axis
+from regard.charts.plot import Axis
 from regard.studies.means import mean, mean_slices, of_first, pooled_reliability
+from regard.studies.palette import styles_of
+from regard.studies.row import Row
+from regard.studies.scaling import families
 from regard.studies.summary import RECALL, laws
-from regard.tasks import task_named
 from regard.training.budget import parse
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison
-    from regard.studies.row import Row
 
 BROAD, NARROW = 1040, 460
 NEAREST = 1e-3  # nats from the best possible, below which a held-out part of some thousand tokens tells nothing
@@ -43,15 +44,15 @@ class Chart:
     y: Axis
     joined: bool = True
 
-    def html(self, order: Sequence[str], *, first: bool = False) -> str:
+    def html(self, styles: Mapping[str, Style], *, first: bool = False) -> str:
         """A figure with its numbers; the first one of a page is as broad as the page."""
         draw = line_chart if self.joined else point_chart
         told = [[one.name, self._across(a), b] for one in self.series for a, b in one.points]
         csv = numbers(["model", self.x.label, self.y.label], told)
-        narrow = draw(self.title, self.series, self.x, self.y, order, NARROW)
+        narrow = draw(self.title, self.series, self.x, self.y, styles, NARROW)
         if not first:
             return f"<figure>{narrow}{csv}</figure>"
-        return _first(draw(self.title, self.series, self.x, self.y, order, BROAD), narrow, csv)
+        return _first(draw(self.title, self.series, self.x, self.y, styles, BROAD), narrow, csv)
 
     def _across(self, value: float) -> object:
         return self.x.names[int(value)] if self.x.names else value
@@ -64,32 +65,16 @@ def _first(broad: str, narrow: str, csv: str) -> str:
     )
 
 
-def colour_order(comparison: Comparison) -> list[str]:
-    """Names by the place of their colour: models of the ladder have their own, the others take what is free."""
-    labels = [row.label for row in comparison.rows]
-    ladder = task_named(comparison.protocol.task).ladder
-    places = {ladder.index(label): label for label in labels if label in ladder}
-    free = (place for place in count() if place not in places)
-    others = [(next(free), label) for label in labels if label not in ladder]
-    places |= dict(others)
-    return [places.get(place, "") for place in range(max(places, default=-1) + 1)]
-
-
-def colours(order: Sequence[str]) -> dict[str, str]:
-    """The colour of each name."""
-    return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(order) if name}
-
-
 def first_chart(comparison: Comparison) -> str:
     """What answers at a glance: how far back each model recalls, where facts are asked for, else the scores."""
-    order = colour_order(comparison)
+    styles = styles_of(comparison.rows)
     recall = [chart for name, chart in slices(comparison) if name == RECALL]
-    return recall[0].html(order, first=True) if recall else scores(comparison, order, first=True)
+    return recall[0].html(styles, first=True) if recall else scores(comparison, styles, first=True)
 
 
 def charts(comparison: Comparison) -> list[str]:
     """The others, those that say most first."""
-    order = colour_order(comparison)
+    styles = styles_of(comparison.rows)
     sliced = slices(comparison)
     has_recall = any(name == RECALL for name, _ in sliced)
     shown = [
@@ -99,23 +84,23 @@ def charts(comparison: Comparison) -> list[str]:
         *_reliability(comparison),
         *_tradeoffs(comparison),
     ]
-    drawn = [chart.html(order) for chart in shown]
-    return [scores(comparison, order), *drawn] if has_recall else drawn
+    drawn = [chart.html(styles) for chart in shown]
+    return [scores(comparison, styles), *drawn] if has_recall else drawn
 
 
 def further_charts(comparison: Comparison) -> list[str]:
     """Loss by tokens and by operations, which do not depend on the machine."""
-    order, rows = colour_order(comparison), [row for row in _shown(comparison) if row.parameters]
+    styles, rows = styles_of(comparison.rows), [row for row in _shown(comparison) if row.parameters]
     by_tokens = [(row, 1.0) for row in rows]
     by_operations = [(row, float(row.runs[0].get("flops_per_token") or 0.0)) for row in rows]
     found = []
     for label, each in (("tokens", by_tokens), ("operations", by_operations)):
         lines = [(row, [(point["tokens"] * cost, point) for point in row.runs[0]["curve"]]) for row, cost in each]
         found += _losses(comparison, f"Held-out loss by {label}{of_first(rows)}", label, lines)
-    return [chart.html(order) for chart in found]
+    return [chart.html(styles) for chart in found]
 
 
-def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False) -> str:
+def scores(comparison: Comparison, styles: Mapping[str, Style], *, first: bool = False) -> str:
     """The test score of each model with its interval, as distance from the best possible where that is known."""
     standing, best = comparison.order, comparison.optimum
     metric = comparison.protocol.metric.replace("_", " ")
@@ -131,10 +116,10 @@ def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False)
     rows = [(one.label, distance(one.mean)) for one in standing]
     ends = [(distance(one.ends[0]), distance(one.ends[1])) for one in standing]
     csv = numbers(["model", metric, "low", "high"], [[one.label, one.mean, one.low, one.high] for one in standing])
-    narrow = interval_chart(title, rows, axis, ends, order, NARROW)
+    narrow = interval_chart(title, rows, axis, ends, styles, NARROW)
     if not first:
         return f"<figure>{narrow}{csv}</figure>"
-    return _first(interval_chart(title, rows, axis, ends, order, BROAD), narrow, csv)
+    return _first(interval_chart(title, rows, axis, ends, styles, BROAD), narrow, csv)
 
 
 def slices(comparison: Comparison) -> list[tuple[str, Chart]]:
@@ -268,4 +253,8 @@ def scaling_charts(comparison: Comparison) -> list[str]:
         series = [Series(name, one[by]["points"]) for name, one in found.items() if one[by]["points"]]
         if series:
             drawn.append(Chart(f"Test loss by {by}", series, Axis(by, log=True), Axis("loss", log=True)))
-    return [chart.html(list(found)) for chart in drawn]
+    rows = [
+        Row(name, comparison.row(labels[0]).model, 1)
+        for name, labels in families([row.label for row in comparison.rows]).items()
+    ]
+    return [chart.html(styles_of(rows)) for chart in drawn]

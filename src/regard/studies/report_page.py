@@ -12,10 +12,9 @@ from regard.run.run import load
 from regard.studies.identity import versions
 from regard.studies.means import mean, of_first
 from regard.studies.notes import notes
+from regard.studies.palette import styles_of
 from regard.studies.report_charts import (
     charts,
-    colour_order,
-    colours,
     first_chart,
     further_charts,
     scaling_charts,
@@ -37,7 +36,7 @@ def title(comparison: Comparison) -> str:
 def as_html(comparison: Comparison) -> str:
     """The page."""
     answer, _, more = finding(comparison).partition(". ")
-    palette = colours(colour_order(comparison))
+    palette = {label: style.colour for label, style in styles_of(comparison.rows).items()}
     further = further_charts(comparison)
     parts = [
         f'<p class="answer">{escape(answer.rstrip("."))}.</p>',

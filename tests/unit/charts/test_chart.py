@@ -13,6 +13,7 @@ from PIL import Image
 
 from regard.charts.chart import (
     Series,
+    Style,
     bar_chart,
     bar_drawing,
     interval_chart,
@@ -44,7 +45,9 @@ def holds(picture: np.ndarray, colour: str) -> bool:
 
 
 def test_the_words_of_a_chart_are_in_its_svg_and_its_lines_take_the_colour_of_the_page():
-    root = ElementTree.fromstring(line_chart("Loss & <more>", LINES, *AXES, ["a <b> & c", "without points"]))
+    root = ElementTree.fromstring(
+        line_chart("Loss & <more>", LINES, *AXES, {name: Style(COLOURS[0]) for name in ("a <b> & c", "without points")})
+    )
     words = [element.text for element in root.iter(f"{SVG}text")]
     assert {"Loss & <more>", "tokens", "nats", "a <b> & c", "the best", "1", "10", "100"} <= set(words)
     assert "width" not in root.attrib

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from regard.charts.plot import COLOURS
 from regard.studies.comparison import Comparison
+from regard.studies.palette import MODELS, styles_of
 from regard.studies.protocol import Protocol
-from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts, scores, slices
+from regard.studies.report_charts import charts, first_chart, further_charts, scores, slices
 from regard.studies.report_page import as_html
 from regard.studies.row import Row
 from regard.studies.summary import finding, ranking, recalled
-from regard.tasks import task_named
 
 RECALL = {"3-4": 1.0, "5-8": 0.5, "9-16": 0.25}
 
@@ -64,13 +63,10 @@ def copied(text: str) -> list[list[list[str]]]:
     return [list(csv.reader(io.StringIO(unescape(one)))) for one in found]
 
 
-def test_a_model_of_the_ladder_keeps_its_colour_whoever_else_is_there() -> None:
-    ladder = task_named("text").ladder
-    order = colour_order(FOUND)
-    assert (order.index("ngram"), order.index("lstm")) == (ladder.index("ngram"), ladder.index("lstm"))
-    fewer = colours(colour_order(replace(FOUND, rows=ROWS[1:])))
-    assert fewer["lstm"] == colours(order)["lstm"] == COLOURS[ladder.index("lstm")]
-    assert len(set(colours(order).values())) == 3
+def test_all_charts_draw_a_model_in_its_colour() -> None:
+    for drawn in (first_chart(FOUND), *charts(FOUND)):
+        assert all(MODELS[name] in drawn for name in ("ngram", "lstm") if name in drawn)
+    assert f'<span class="dot" style="background:{MODELS["lstm"]}"></span>lstm' in as_html(FOUND)
 
 
 def test_the_first_picture_is_of_recall_where_facts_are_asked_for_else_of_scores() -> None:
@@ -187,12 +183,12 @@ def test_a_line_joins_distances_and_lengths_and_no_classes() -> None:
     by_class, by_length = (chart for _, chart in slices(replace(FOUND, rows=rows)))
     assert (by_class.joined, by_class.y.label, by_class.x.label) == (False, "precision", "class")
     assert (by_length.joined, by_length.y.label, by_length.x.label) == (True, "loss", "length")
-    assert copied(by_class.html(["lstm"])) == [
+    assert copied(by_class.html(styles_of(rows))) == [
         [["model", "class", "precision"], ["lstm", "bad", "0.5"], ["lstm", "good", "0.75"]]
     ]
 
 
 def test_a_score_of_which_more_is_better_lies_below_the_best_possible() -> None:
     found = replace(FOUND, protocol=Protocol("world:x", "labelled", "24s", 1), optimum=2.0)
-    assert "Test accuracy below the best possible" in scores(found, ["lstm"])
-    assert "Test loss above the best possible" in scores(FOUND, ["lstm"])
+    assert "Test accuracy below the best possible" in scores(found, styles_of(found.rows))
+    assert "Test loss above the best possible" in scores(FOUND, styles_of(ROWS))
