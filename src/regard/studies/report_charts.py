@@ -31,6 +31,8 @@ BROAD, NARROW = 1040, 460
 NEAREST = 1e-3  # nats from the best possible, below which a held-out part of some thousand tokens tells nothing
 APART = 2.0  # times the lowest that the highest cost must be to be worth a chart
 ENOUGH = 5  # answers of about one confidence whose share of right ones is worth a point
+# What slices may be by where a line between them means something. Classes may be called 0, 1 and 2 and have no order.
+MEASURES = frozenset({"distance", "length", "quantile", "step", "block"})
 TELLING = 3.0  # times the worst final loss that a curve is shown from
 
 
@@ -143,12 +145,12 @@ def slices(comparison: Comparison) -> list[tuple[str, Chart]]:
             found.append((name, Chart("Facts recalled, by how long ago they were told", lines, across, up)))
         else:
             up = Axis(what.strip() or comparison.protocol.metric.replace("_", " "))
-            found.append((name, Chart(name.capitalize(), lines, across, up, joined=_rises(labels))))
+            found.append((name, Chart(name.capitalize(), lines, across, up, joined=by in MEASURES and _rises(labels))))
     return found
 
 
 def _rises(labels: Sequence[str]) -> bool:
-    """Whether slices are numbers or ranges in their order, between which a line means something; classes are not."""
+    """Whether slices are numbers or ranges in their order."""
     begun = [re.match(r"\d+(\.\d+)?", label) for label in labels]
     numbers = [float(one.group()) for one in begun if one is not None]
     return len(numbers) == len(labels) and all(a < b for a, b in pairwise(numbers))

@@ -177,14 +177,15 @@ def test_chances_are_drawn_beside_the_line_on_which_they_are_true() -> None:
     ]
 
 
-def test_a_line_joins_distances_and_lengths_and_no_classes() -> None:
-    classes, lengths = {"bad": 0.5, "good": 0.75}, {"1-10": 0.5, "11-20": 0.25}
+@pytest.mark.parametrize(("one", "other"), [("bad", "good"), ("0", "1")])
+def test_a_line_joins_distances_and_lengths_and_no_classes(one: str, other: str) -> None:
+    classes, lengths = {one: 0.5, other: 0.75}, {"1-10": 0.5, "11-20": 0.25}
     rows = (row("lstm", {1.0: 1.0}, slices={"precision by class": classes, "by length": lengths}),)
     by_class, by_length = (chart for _, chart in slices(replace(FOUND, rows=rows)))
     assert (by_class.joined, by_class.y.label, by_class.x.label) == (False, "precision", "class")
     assert (by_length.joined, by_length.y.label, by_length.x.label) == (True, "loss", "length")
     assert copied(by_class.html(styles_of(rows))) == [
-        [["model", "class", "precision"], ["lstm", "bad", "0.5"], ["lstm", "good", "0.75"]]
+        [["model", "class", "precision"], ["lstm", one, "0.5"], ["lstm", other, "0.75"]]
     ]
 
 
