@@ -14,6 +14,7 @@ from regard.studies.scaling import AT
 from regard.studies.search import RATE_STEP
 from regard.tasks import task_named
 from regard.tasks.verbs import Generates
+from regard.terminal.label import several
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison
@@ -106,7 +107,7 @@ def tested(comparison: Comparison) -> list[str]:
         why = "Tested on 1 example, and from one" if is_told else "Test examples were not told one by one:"
         return [f"{why} there are no intervals."]
     tokens = next((run["scores"].get("tokens") for row in comparison.rows for run in row.runs), None)
-    size = f"{tokens:,} tokens in {count} documents or stretches" if texts and tokens else f"{count:,} examples"
+    size = f"{tokens:,} tokens in {count} documents or stretches" if texts and tokens else several(count, "example")
     seeds = max(one.seeds for one in order)
     chance = f"the chance of the test and of {seeds} trainings" if seeds > 1 else "the chance of the test alone"
     told = [f"Tested on {size}. +- is half of a 95% interval, {chance}."]

@@ -27,6 +27,7 @@ from regard.evaluation.calibration import (
 )
 from regard.storage.manifest import read_json
 from regard.tasks.processor import PROCESSOR
+from regard.terminal.label import too_few
 from regard.training import run_folder
 from regard.training.run_folder import CALIBRATION
 
@@ -77,7 +78,7 @@ def calibration(logits: np.ndarray, labels: np.ndarray) -> Calibration:
     """
     n = len(labels)
     if n < FEWEST:
-        return Calibration(examples=n, told=f"{n} held-out examples are too few to find a temperature by")
+        return Calibration(examples=n, told=f"{too_few(n, 'held-out example')} to find a temperature by")
     halves = np.arange(n) % 2 == 0, np.arange(n) % 2 == 1
     crossed = sum(
         log_loss(logits[there], labels[there], best_temperature(logits[here], labels[here])) * there.sum()

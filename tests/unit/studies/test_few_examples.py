@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from regard.errors import DataError
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import Comparison
@@ -47,3 +48,11 @@ def test_of_one_test_example_its_number_is_the_reason_that_there_are_no_interval
 ) -> None:
     found = compared(rows, [(f"an awful and sad place{n}", "bad") for n in range(2)], tmp_path)
     assert "Tested on 1 example, and from one there are no intervals." in notes(found)
+
+
+def test_too_few_rows_for_a_test_are_told_what_to_do(tmp_path: Path) -> None:
+    rows = [(f"a text of number{n}", "good" if n % 2 else "bad") for n in range(20)]
+    told = r"1 held-out example is too few to set a test part apart; give more examples, or compare with folds=5"
+    with pytest.raises(DataError, match=told):
+        compare(FITTED, rows, out=tmp_path / "c", board=LineBoard(None), task="labelled")
+    assert compare(FITTED, rows, out=tmp_path / "f", board=LineBoard(None), task="labelled", folds=5).order
