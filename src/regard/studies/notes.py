@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from regard.studies.means import mean
-from regard.studies.outcome import NOTES, SIDE_BY_SIDE
+from regard.studies.outcome import NOTES, READS, SIDE_BY_SIDE
 from regard.studies.protocol import Protocol
 from regard.studies.row import read_each
 from regard.studies.scaling import AT
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FEW_STEPS, FEW_TOKENS = 30, 2000
 FEW_EXAMPLES = 6  # that differ, below which no p is under 5%: see evaluation/signs
 TEXT = "text"
+ITSELF = ("text", "letters")  # what models read for which no tokenizer has decided what a word is
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -86,7 +87,11 @@ def side_by_side(rows: Sequence[Row]) -> list[str]:
 def held_equal(comparison: Comparison, order: str) -> str:
     """What all models had alike, and how the budget of each was spent. order: of samples, where it was one."""
     protocol = comparison.protocol
-    tokens = "" if protocol.per_byte else ", tokens"
+    rows = [row for row in comparison.rows if row.runs]
+    own = [row.label for row in rows if row.runs[0].get(READS) in ITSELF]
+    tokens = "" if protocol.per_byte or len(own) == len(rows) > 0 else ", tokens"
+    if own and tokens:
+        tokens += f" (but {', '.join(own)} read{'s' if len(own) == 1 else ''} the text itself, whatever its tokens)"
     rates = f"at most {protocol.slice:.0%} of it for short trainings at learning rates, the rest for "
     seeds = f"{protocol.seeds} seed{'s' if protocol.seeds > 1 else ''}"
     spent = f"{rates if protocol.searches else ''}{seeds}{f' on {protocol.folds} folds' if protocol.folds > 1 else ''}"

@@ -18,7 +18,7 @@ from regard.storage import disk
 from regard.studies.identity import Peak, fingerprint
 from regard.studies.ledger import KEPT
 from regard.studies.measure import measured
-from regard.studies.outcome import NOTES
+from regard.studies.outcome import NOTES, READS
 from regard.studies.pool.parcel import packed_if_small, unpacked
 from regard.studies.search import Behind, Watched
 from regard.tasks.dataset import Dataset
@@ -78,7 +78,8 @@ class Training:
                 found = {key: getattr(result, key) for key in ("step", "tokens", "seconds", "reason", "best_step")}
                 found["valid"] = result.best_loss if result.best_score is None else result.best_score
                 if self.tests:
-                    found |= unless_stopped(interrupt, lambda: self._tested(run)) | {NOTES: notes_of(run.config)}
+                    found |= unless_stopped(interrupt, lambda: self._tested(run))
+                    found |= {NOTES: notes_of(run.config), READS: getattr(run.model, "reads", "tokens")}
             except NumericError as error:
                 if self.tests:
                     raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,14 @@ def test_too_few_rows_for_a_test_are_told_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=told):
         compare(FITTED, rows, out=tmp_path / "c", board=LineBoard(None), task="labelled")
     assert compare(FITTED, rows, out=tmp_path / "f", board=LineBoard(None), task="labelled", folds=5).order
+
+
+def test_a_model_that_reads_the_text_itself_is_not_said_to_read_the_same_tokens(
+    rows: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    found = compared(rows, [(f"an awful and sad place{n}", "bad") for n in range(4)], tmp_path)
+    assert notes(found)[0].startswith(
+        "Held equal: data, tokens (but linear reads the text itself, whatever its tokens), split, "
+    )
+    alone = replace(found, rows=(found.row("linear"),))
+    assert notes(alone)[0].startswith("Held equal: data, split, ")
