@@ -14,6 +14,7 @@ from regard.studies.notes import notes, what_of
 from regard.studies.protocol import Protocol
 from regard.studies.scaling import AT, families, power_law, winners
 from regard.studies.standing import Standing, first_to, ranks, sentence
+from regard.tasks import task_named
 from regard.terminal.table import aligned, fitted, human, span, visible, width_of
 from regard.training.budget import share
 
@@ -162,7 +163,9 @@ def commands(comparison: Comparison) -> list[str]:
     if order:
         row = comparison.row(order[0].label)
         where = shlex.quote(str(row.runs[0]["path"]))
-        told += [f"  regard generate {where}", f"  regard evaluate {where}", f"  regard show {where}"]
+        # A forecast is of a table: without one, what was held out is looked at.
+        first = "explain" if task_named(comparison.protocol.task).by_time else "generate"
+        told += [f"  regard {first} {where}", f"  regard evaluate {where}", f"  regard show {where}"]
         if row.parameters:
             longer = further(row, comparison.protocol)
             told.append(f"  regard train --resume --out {where} --budget {longer}")

@@ -15,6 +15,7 @@ from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.notes import of_fits
 from regard.studies.row import Row
+from regard.studies.summary import commands
 
 UNSOLVED = "the solver did not converge"
 CHOICE = {"DT": ("the", "a"), "NN": ("dog", "cat", "run"), "VB": ("sees", "runs", "run")}
@@ -64,3 +65,16 @@ def test_what_was_noted_before_the_first_step_is_kept_with_the_run(
     out = tmp_path / "run"
     regard.train("classifier", "world:reviews?train=20&valid=8", budget="2steps", size="tiny", out=out, quiet=True)
     assert regard.load(out).config["begun"] == {"notes": ["the linear half did not converge"]}
+
+
+def test_what_to_do_next_with_a_series_is_told_once_and_can_be_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, run = "world:electricity?train=60&valid=20", str(tmp_path / "naive")
+    assert main(["train", data, "--model", "naive", "--out", run]) == 0
+    following = [line.strip() for line in capsys.readouterr().out.partition("Next:")[2].split("\n") if line.strip()]
+    assert following.count(f"regard explain {run}") == 1
+    assert len(set(following)) == len(following) == 3
+    found = compare(["naive"], data, out=tmp_path / "c", board=LineBoard(None))
+    told = next(line.strip() for line in commands(found) if "explain" in line or "generate" in line)
+    assert main(told.split()[1:]) == 0
