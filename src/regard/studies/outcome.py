@@ -42,6 +42,9 @@ SOMETIMES: dict[str, Any] = {
     READS: str,
     "right": tuple[bool | None, ...],
     "answers": tuple[str, ...],
+    "inputs": tuple[str, ...],
+    "truths": tuple[str, ...],
+    "said": tuple[str, ...],
     RELIABILITY: tuple[tuple[float, float, int], ...],
 }
 

@@ -138,13 +138,35 @@ def _differences(found: Sequence[dict[str, Any]], palette: Mapping[str, str], of
     if not found:
         return ""
     names = list(dict.fromkeys(name for one in found for name in one))
+    title, csv = (
+        f"<h2>Where some are right and others wrong{of}</h2>",
+        numbers(names, [[one.get(name, "") for name in names] for one in found]),
+    )
+    if "input" in names:
+        return f"{title}{_answers(found, palette)}{csv}"
     head = "".join(f"<th>{_dot(name, palette)}{escape(name)}</th>" for name in names)
     rows = "".join(f"<tr>{''.join(_cell(name, one.get(name, '')) for name in names)}</tr>" for one in found)
-    return (
-        f"<h2>Where some are right and others wrong{of}</h2>"
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-        + numbers(names, [[one.get(name, "") for name in names] for one in found])
+    return f'{title}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{csv}'
+
+
+def _answers(found: Sequence[dict[str, Any]], palette: Mapping[str, str]) -> str:
+    """A row for each example: its input once, its own answer, and what each model says to it, as many as have room."""
+
+    def said(label: str, text: str) -> str:
+        is_right = text.endswith("=")
+        return (
+            f'<span class="said{" good" if is_right else ""}">{_dot(label, palette)}<small>{escape(label)}</small> '
+            f"{escape(text)}</span>"
+        )
+
+    rows = "".join(
+        f"<tr><td>{escape(one['input'])}</td><td>{escape(one['right'])}</td><td>"
+        + " ".join(said(label, text) for label, text in one.items() if label not in ("input", "right"))
+        + "</td></tr>"
+        for one in found
     )
+    head = "<th>input</th><th>right</th><th>what each model says; = where it is right</th>"
+    return f'<table class="answers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _cell(name: str, text: str) -> str:

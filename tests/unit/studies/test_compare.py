@@ -167,6 +167,15 @@ def test_tokens_that_one_model_knew_and_another_did_not_are_shown(done: Comparis
     assert all({"text", *MODELS} == one.keys() for one in told)
 
 
+def test_an_input_is_shown_once_with_what_each_model_says_to_it() -> None:
+    from regard.studies.measure import disagreements
+
+    both = {"answers": ["in -> a", "x"], "inputs": ["in", "x"], "truths": ["a", "b"]}
+    first = both | {"right": [True, True], "said": ["a 90%", "b 80%"]}
+    second = both | {"right": [False, True], "said": ["b 60%", "b 70%"]}
+    assert disagreements([("m", first), ("n", second)]) == [{"input": "in", "right": "a", "m": "a 90% =", "n": "b 60%"}]
+
+
 def test_what_is_finished_is_not_trained_again(done: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(racing, "train_run", lambda *_: pytest.fail("trained again"))
     again = run(done.out)
