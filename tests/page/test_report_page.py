@@ -8,13 +8,17 @@ from typing import Any
 import pytest
 
 from browsing import page_width
+from regard.charts.drawing import Drawing, Look, Words
 from regard.charts.page import html_table, numbers, page
+from regard.charts.svg import inline_svg
+from regard.studies import report_page
 from regard.studies.comparison import Comparison
 from regard.studies.protocol import Protocol
 from regard.studies.report_page import as_html
 from regard.studies.row import Row
 from regard.tasks import task_named
 
+SMALLEST = 15  # letters of pictures, in a drawing of 1280
 COLUMNS = ["rank", "model", "bits_per_byte", "+-", "over best", "parameters", "rate", "steps", "time", "use", "state"]
 ROW = ["1", "lstm?n_layers=3", "2.135", "0.0094", "0.321", "12.1k", "0.009*", "12,345", "1m 05s", "2.12k tokens/s"]
 
@@ -70,6 +74,24 @@ def labelled(label: str, number: int) -> Row:
     right = [bool(number % 2), not number % 2]
     run |= {"right": right, "answers": texts, "inputs": texts, "truths": ["positive"] * 2, "said": said}
     return Row(label, label, 0 if number < 3 else 8000, runs=[run])
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_a_look_inside_can_be_read_and_scrolls_in_a_box_of_its_own(
+    width: int, open_page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing = Drawing(title="A look", y=400)
+    drawing.add(Words(20, 40, "the smallest words of a look", Look(SMALLEST)), Words(1270, 80, "its end", anchor="end"))
+    monkeypatch.setattr(report_page, "pictures", lambda rows: [("lstm", inline_svg(drawing))])
+    found = Comparison(Protocol("my.csv", "labelled", "30steps", 1), (labelled("lstm", 4),), tmp_path, {})
+    file = tmp_path / "report.html"
+    file.write_text(as_html(found), encoding="utf-8")
+    shown = open_page(file.as_uri(), width=width)
+    shown.locator("summary", has_text="lstm").last.click()
+    box = shown.locator(".inside")
+    assert page_width(shown) <= width
+    assert SMALLEST * box.locator("svg").evaluate("one => one.getBoundingClientRect().width") / drawing.width >= 9
+    assert box.evaluate("one => one.scrollWidth > one.clientWidth") == (width == 400)
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -38,6 +38,7 @@ th[aria-sort=ascending]::after { content: " \\2191"; } th[aria-sort=descending]:
 .dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.45em; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 svg, img { width: 100%; max-width: 46rem; height: auto; display: block; margin: 0.8rem 0; }
+.inside { overflow-x: auto; } .inside svg { min-width: 52rem; max-width: none; }
 img { background: #fff; color-scheme: light; }
 figure { margin: 0; padding: 0.9rem 1rem 0.5rem; background: var(--card); border-radius: 10px; min-width: 0; }
 figure svg { max-width: none; margin: 0; }
@@ -59,7 +60,8 @@ button { font: inherit; padding: 0.15rem 0.7rem; border: 1px solid var(--line); 
   figure { padding: 0.7rem 0.5rem 0.4rem; } figure .broad { display: none; } figure .narrow { display: block; } }
 @media print { :root { color-scheme: light; --ink: #000; --faint: #444; --ground: #fff; --card: #fff; }
   body { max-width: none; padding: 0; font-size: 10.5pt; } figure, tr { break-inside: avoid; }
-  h2 { break-after: avoid; } details:not([open]), details.csv, button { display: none; } .wide { overflow: visible; }
+  h2 { break-after: avoid; } details:not([open]), details.csv, button { display: none; }
+  .wide, .inside { overflow: visible; } .inside svg { min-width: 0; }
   .charts { grid-template-columns: 1fr 1fr; }
   td.share, .dot { print-color-adjust: exact; } }
 """

@@ -107,7 +107,8 @@ def _inside(rows: Sequence[Row], palette: Mapping[str, str]) -> str:
     if not found:
         return ""
     shown = (
-        f"<details><summary>{_dot(label, palette)}{escape(label)}</summary>{picture}</details>"
+        f"<details><summary>{_dot(label, palette)}{escape(label)}</summary>"
+        f'<div class="inside">{picture}</div></details>'
         for label, picture in found
     )
     about = "Each model over the same words, or over the first example that was held out."
