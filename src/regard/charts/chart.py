@@ -2,18 +2,19 @@
 
 A chart is a drawing, which svg.py and raster.py write out; `line_chart`, `point_chart`, `bar_chart` and
 `interval_chart` give it as SVG that stands in a page. The legend stands below, so that a narrow chart is still wide
-enough. From the ninth series on lines are dashed. Words take the colour of the page, so that a chart reads on light and
-on dark.
+enough. Without styles lines are dashed from the ninth on. Words take the colour of the page, so that a chart reads on
+light and on dark.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ParamSpec
+from types import MappingProxyType
+from typing import ParamSpec, TypeAlias
 
-from regard.charts.drawing import PAGE, Area, Box, Dot, Drawing, Look, Path, Words
+from regard.charts.drawing import PAGE, Area, Box, Dot, Drawing, Look, Path, Shape, Words
 from regard.charts.plot import COLOURS, Axis, Frame, Plot, short, shown
 from regard.charts.svg import inline_svg
 
@@ -29,6 +30,7 @@ NUMBER = 11
 # How far from its dot a number may stand, from where on a line joins them, and the directions that are tried in turn.
 FAR, NEAR = tuple(range(12, 130, 4)), 18
 TURNS = tuple(math.pi * eighths / 8 for eighths in (-4, 0, 4, 8, -2, -6, 2, 6, -1, -3, 1, 3, -5, -7, 5, 7))
+RING = [math.pi * part / 12 for part in range(25)]
 TEXT = Look(13, PAGE)
 
 _P = ParamSpec("_P")
@@ -44,39 +46,61 @@ class Series:
     high: Sequence[float] = ()
 
 
+@dataclass(frozen=True)
+class Style:
+    """How a series looks: its colour, and how its line is broken."""
+
+    colour: str
+    dashes: tuple[float, ...] = ()
+
+
+Styles: TypeAlias = Mapping[str, Style]
+PLAIN: Styles = MappingProxyType({})
+
+
 def line_drawing(
-    title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = (), width: float = WIDTH
+    title: str,
+    series: Sequence[Series],
+    x: Axis,
+    y: Axis,
+    styles: Styles = PLAIN,
+    width: float = WIDTH,
 ) -> Drawing:
     """Lines that join the points of each series in their order; a level line has two points.
 
-    order  names whose place gives their colour, so that several charts of one page agree.
+    styles  of names, so that several charts agree; what is not among them is drawn as no model is.
     """
     drawing, frame = _framed(title, _around(series, x, y), width)
     places = [[frame.place(*point) for point in shown(one.points, x, y)] for one in series]
     for number, (one, points) in enumerate(zip(series, places, strict=True)):
-        colour, dashes = _style(one.name, number, order)
+        style = _style(one.name, number, styles)
         # A line that a later one would hide is seen on both sides of it.
         hidden = sum(_is_same(points, other) for other in places[number + 1 :])
         if one.low and len(one.low) == len(one.points):
-            drawing.add(_band(frame, one, colour))
+            drawing.add(_band(frame, one, style.colour))
         if len(points) > 1:
-            drawing.add(Path(points, colour, 2 + 3 * hidden, dashes))
+            drawing.add(Path(points, style.colour, 2 + 3 * hidden, style.dashes))
         if len(points) <= FEW:
-            drawing.add(*(Dot(a, b, 3 + 1.5 * hidden, colour) for a, b in points))
-    _legend(drawing, [one.name for one in series], order)
+            drawing.add(*(Dot(a, b, 3 + 1.5 * hidden, style.colour) for a, b in points))
+    _legend(drawing, [one.name for one in series], styles)
     return drawing
 
 
 def point_drawing(
-    title: str, series: Sequence[Series], x: Axis, y: Axis, order: Sequence[str] = (), width: float = WIDTH
+    title: str,
+    series: Sequence[Series],
+    x: Axis,
+    y: Axis,
+    styles: Styles = PLAIN,
+    width: float = WIDTH,
 ) -> Drawing:
     """Points that say their names under the pointer."""
     drawing, frame = _framed(title, _around(series, x, y).wider(), width)
     for number, one in enumerate(series):
-        colour, _ = _style(one.name, number, order)
-        places = (frame.place(*point) for point in shown(one.points, x, y))
-        drawing.add(*(Dot(a, b, 5, colour, one.name) for a, b in places))
-    _legend(drawing, [one.name for one in series], order)
+        style = _style(one.name, number, styles)
+        for place in (frame.place(*point) for point in shown(one.points, x, y)):
+            drawing.add(*_point(*place, style, one.name))
+    _legend(drawing, [one.name for one in series], styles)
     return drawing
 
 
@@ -84,8 +108,10 @@ def numbered_drawing(title: str, lines: Sequence[Series], points: Sequence[Serie
     """Lines, and over them points that have numbers; what the numbers stand for is told below, a line each."""
     drawing, frame = _framed(title, _around([*lines, *points], x, y).wider(), WIDTH)
     for number, one in enumerate(lines):
-        drawing.add(Path([frame.place(*point) for point in shown(one.points, x, y)], _style(one.name, number, ())[0]))
-    _legend(drawing, [one.name for one in lines], ())
+        drawing.add(
+            Path([frame.place(*point) for point in shown(one.points, x, y)], _style(one.name, number, PLAIN).colour)
+        )
+    _legend(drawing, [one.name for one in lines], PLAIN)
     dots = [frame.place(*point) for one in points for point in shown(one.points, x, y)]
     drawing.add(*(Dot(a, b, 4, PAGE, one.name) for (a, b), one in zip(dots, points, strict=True)))
     for number, (dot, (a, b)) in enumerate(zip(dots, label_places(dots, frame), strict=True), 1):
@@ -136,7 +162,7 @@ def bar_drawing(
     rows: Sequence[tuple[str, float]],
     label: str,
     intervals: Sequence[tuple[float, float]] = (),
-    order: Sequence[str] = (),
+    styles: Styles = PLAIN,
 ) -> Drawing:
     """A bar for each (name, value) from zero on, with its interval where there is one."""
     rows = [(name, value) for name, value in rows if math.isfinite(value)]
@@ -156,7 +182,7 @@ def bar_drawing(
         ends = [place(end) for end in intervals[number]] if intervals else []
         drawing.add(
             Words(left - 8, middle + 4, name, TEXT, "end"),
-            Box(first, y, max(1.0, last - first), BAR, _style(name, number, order)[0]),
+            Box(first, y, max(1.0, last - first), BAR, _style(name, number, styles).colour),
             Words(max([last, *ends[1:]]) + 6, middle + 4, short(value), TEXT),
         )
         if ends:
@@ -170,7 +196,7 @@ def interval_drawing(
     rows: Sequence[tuple[str, float]],
     axis: Axis,
     intervals: Sequence[tuple[float, float]],
-    order: Sequence[str] = (),
+    styles: Styles = PLAIN,
     width: float = WIDTH,
 ) -> Drawing:
     """A dot for each (name, value) over an axis of its own, which need not begin at zero, and its interval."""
@@ -183,12 +209,12 @@ def interval_drawing(
     frame.draw_across(drawing)
     for number, ((name, value), ends) in enumerate(kept):
         middle = TOP - 16 + number * (BAR + GAP) + (BAR + GAP) / 2
-        colour = _style(name, number, order)[0]
+        style = _style(name, number, styles)
         across = [frame.place(end, 0.0)[0] for end in ends if end > 0 or not axis.log]
         drawing.add(
             Words(left - 8, middle + 4, name, TEXT, "end"),
-            *([Path([(end, middle) for end in across], colour, 3, opacity=0.5)] if len(across) > 1 else []),
-            Dot(frame.place(value, 0.0)[0], middle, 5, colour, f"{name}: {short(value)}"),
+            *([Path([(end, middle) for end in across], style.colour, 3, opacity=0.5)] if len(across) > 1 else []),
+            *_point(frame.place(value, 0.0)[0], middle, style, f"{name}: {short(value)}"),
             Words(width - 62, middle + 4, short(value), TEXT),
         )
     drawing.add(Words(left, drawing.height - 8, axis.label, TEXT))
@@ -242,25 +268,32 @@ def _is_same(points: Sequence[tuple[float, float]], others: Sequence[tuple[float
     return len(points) == len(others) > 1 and all(math.dist(a, b) < 2 for a, b in zip(points, others, strict=True))
 
 
-def _style(name: str, number: int, order: Sequence[str]) -> tuple[str, tuple[float, ...]]:
-    """Colour and dashes of a series: by its place in `order`, or by its number."""
-    if order and name not in order:
+def _style(name: str, number: int, styles: Styles) -> Style:
+    """Of a series: what was said of its name, or by its number."""
+    if styles:
         # What is no model, such as the best possible, is drawn as none.
-        return PAGE, DOTTED
-    place = order.index(name) if name in order else number
-    return COLOURS[place % len(COLOURS)], DASHED if place >= len(COLOURS) else ()
+        return styles.get(name, Style(PAGE, DOTTED))
+    return Style(COLOURS[number % len(COLOURS)], DASHED if number >= len(COLOURS) else ())
 
 
-def _legend(drawing: Drawing, names: Sequence[str], order: Sequence[str]) -> None:
+def _point(x: float, y: float, style: Style, name: str) -> list[Shape]:
+    """A dot; of a series with a broken line a ring around a small one."""
+    if not style.dashes:
+        return [Dot(x, y, 5, style.colour, name)]
+    ring = [(x + 5 * math.cos(turn), y + 5 * math.sin(turn)) for turn in RING]
+    return [Path(ring, style.colour, 1.8), Dot(x, y, 2.2, style.colour, name)]
+
+
+def _legend(drawing: Drawing, names: Sequence[str], styles: Styles) -> None:
     """Below the chart, in as many lines as the names need."""
     x, y = float(LEFT), drawing.y + 14
     for number, name in enumerate(names):
-        colour, dashes = _style(name, number, order)
+        style = _style(name, number, styles)
         told = name if len(name) <= LEGEND_LETTERS else name[: LEGEND_LETTERS - 1] + "\u2026"
         wide = 24 + TEXT.measure(told) + 14
         if x > LEFT and x + wide > drawing.width:
             x, y = float(LEFT), y + LEGEND_ROW
-        drawing.add(Path([(x, y), (x + 18, y)], colour, 3, dashes), Words(x + 24, y + 4, told, TEXT))
+        drawing.add(Path([(x, y), (x + 18, y)], style.colour, 3, style.dashes), Words(x + 24, y + 4, told, TEXT))
         x += wide
     if names:
         drawing.y = y + 10

@@ -30,12 +30,15 @@ th, td { text-align: left; padding: 0.35rem 0.6rem; border-bottom: 1px solid var
 th { font-weight: 600; color: var(--faint); white-space: nowrap; } .wide td.name { white-space: nowrap; }
 td.number, th.number { text-align: right; white-space: nowrap; }
 td.text { min-width: 16rem; }
+.answers td:first-child { width: 38%; } .answers td:nth-child(2) { min-width: 6rem; }
+.said { display: inline-block; margin-right: 1.1rem; }
 td.share { text-align: right; background: color-mix(in srgb, #009e73 calc(var(--share) * 55%), transparent); }
 th[aria-sort] { cursor: pointer; } th[aria-sort]:hover { color: var(--ink); }
 th[aria-sort=ascending]::after { content: " \\2191"; } th[aria-sort=descending]::after { content: " \\2193"; }
 .dot { display: inline-block; width: 0.7em; height: 0.7em; border-radius: 50%; margin-right: 0.45em; }
 .good { color: var(--good); } .bad { color: var(--bad); } .open { color: var(--open); }
 svg, img { width: 100%; max-width: 46rem; height: auto; display: block; margin: 0.8rem 0; }
+.inside { overflow-x: auto; } .inside svg { min-width: 52rem; max-width: none; }
 img { background: #fff; color-scheme: light; }
 figure { margin: 0; padding: 0.9rem 1rem 0.5rem; background: var(--card); border-radius: 10px; min-width: 0; }
 figure svg { max-width: none; margin: 0; }
@@ -49,11 +52,16 @@ details.csv { margin: 0.3rem 0; font-size: 0.85rem; color: var(--faint); }
 details.csv pre { max-height: 16rem; overflow: auto; white-space: pre; overflow-wrap: normal; }
 button { font: inherit; padding: 0.15rem 0.7rem; border: 1px solid var(--line); border-radius: 6px; color: inherit;
   background: transparent; cursor: pointer; }
-@media (max-width: 640px) { body { padding: 1rem 0.75rem 3rem; } .answer { font-size: 1.25rem; }
+@media (max-width: 640px) { .answers thead { display: none; }
+  .answers :is(tr, td) { display: block; width: auto !important; } .answers tr { border-bottom: 1px solid var(--line); }
+  .answers td { border: 0; padding: 0.2rem 0; } .answers td:first-child { font-weight: 600; }
+  .answers td:nth-child(2)::before { content: "right: "; }
+  body { padding: 1rem 0.75rem 3rem; } .answer { font-size: 1.25rem; }
   figure { padding: 0.7rem 0.5rem 0.4rem; } figure .broad { display: none; } figure .narrow { display: block; } }
 @media print { :root { color-scheme: light; --ink: #000; --faint: #444; --ground: #fff; --card: #fff; }
   body { max-width: none; padding: 0; font-size: 10.5pt; } figure, tr { break-inside: avoid; }
-  h2 { break-after: avoid; } details:not([open]), details.csv, button { display: none; } .wide { overflow: visible; }
+  h2 { break-after: avoid; } details:not([open]), details.csv, button { display: none; }
+  .wide, .inside { overflow: visible; } .inside svg { min-width: 0; }
   .charts { grid-template-columns: 1fr 1fr; }
   td.share, .dot { print-color-adjust: exact; } }
 """

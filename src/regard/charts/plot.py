@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from regard.charts.drawing import RULE, SMALL, Drawing, Look, Path, Words
 
@@ -18,6 +19,7 @@ MOST_NAMES = 8
 Points = Sequence[tuple[float, float]]
 Band = Sequence[tuple[float, float, float]]  # x, low, high
 MARGIN = 0.06
+DIGITS, MOST_DIGITS = 3, 12
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Axis:
         return {float(place): name for place, name in enumerate(self.names) if place % every == 0}
 
 
-def short(value: float) -> str:
+def short(value: float, digits: int = DIGITS) -> str:
     """A number in few letters.
 
     >>> short(1234567.0), short(0.0712), short(1000), short(0.5)
@@ -58,8 +60,22 @@ def short(value: float) -> str:
         return str(value)
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{value / size:.3g}{letter}"
-    return f"{value:.3g}"
+            return f"{value / size:.{digits}g}{letter}"
+    return f"{value:.{digits}g}"
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """The same of values that rise, in as few digits as tell neighbours apart.
+
+    >>> told_apart([0.925, 0.9255, 0.926]), told_apart([0.5, 1.0])
+    (['0.925', '0.9255', '0.926'], ['0.5', '1'])
+    """
+    found = [short(value) for value in values]
+    for digits in range(DIGITS + 1, MOST_DIGITS + 1):
+        if all(one != other for one, other in pairwise(found)):
+            break
+        found = [short(value, digits) for value in values]
+    return found
 
 
 def value_range(values: Sequence[float], axis: Axis) -> tuple[float, float]:
@@ -172,17 +188,17 @@ class Frame:
         """Draw the grid with what its lines stand for."""
         plot = self.plot
         self.draw_across(drawing)
-        for value in ticks(plot.up, plot.y.log):
+        values = ticks(plot.up, plot.y.log)
+        for value, name in zip(values, told_apart(values), strict=True):
             _, b = self.place(plot.across[0], value)
             self._line(drawing, (self.left, b), (self.left + self.width, b))
-            drawing.add(
-                Words(self.left - 0.55 * self.look.size, b + 0.35 * self.look.size, short(value), self.look, "end")
-            )
+            drawing.add(Words(self.left - 0.55 * self.look.size, b + 0.35 * self.look.size, name, self.look, "end"))
 
     def draw_across(self, drawing: Drawing) -> None:
         """Draw the upright lines with what they stand for; one whose words would touch those before it is left out."""
         plot, bottom, free = self.plot, self.top + self.height, -math.inf
-        marks = plot.x.ticks or {value: short(value) for value in ticks(plot.across, plot.x.log)}
+        values = ticks(plot.across, plot.x.log)
+        marks = plot.x.ticks or dict(zip(values, told_apart(values), strict=True))
         for value, name in marks.items():
             a, _ = self.place(value, plot.up[0])
             half = self.look.measure(name) / 2

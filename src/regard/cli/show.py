@@ -105,6 +105,7 @@ def _kind(config: dict[str, Any]) -> str:
 
 def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
     from regard.run.index import task_facts
+    from regard.training.saved_config import notes_of
 
     config = facts["config"]
     model, data, where = config["model"], config["data"], shlex.quote(facts["run"])
@@ -143,6 +144,8 @@ def _show_run(screen: Screen, facts: dict[str, Any]) -> None:
         scores = [(name, value) for name, value in facts["best"].items() if name.startswith("valid_")]
         rows += [(f"held-out {name[6:]}", f"{value:.4g}") for name, value in scores if name != "valid_loss"]
     screen.table(("run", facts["run"]), rows)
+    for note in notes_of(config):
+        screen.line(f"Note: {note}")
     screen.line()
     screen.line(f"regard generate {where} {task_facts(facts['task']).typed_example}")
     screen.line(f"regard evaluate {where}{' DATA' if 'imported' in config else ''}")

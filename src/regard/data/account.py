@@ -67,7 +67,7 @@ class Account:
     @property
     def counts(self) -> str:
         """How many were read, dropped, held out and are learnt from, for people."""
-        parts = [f"{self.read:,} {self.unit} read"]
+        parts = [f"{self.read:,} {_one(self.unit) if self.read == 1 else self.unit} read"]
         if self.dropped:
             lacks = ", ".join(f"{count:,} without a {role}" for role, count in self.dropped.items())
             parts.append(f"{sum(self.dropped.values()):,} dropped ({lacks})")

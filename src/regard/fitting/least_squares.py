@@ -107,7 +107,9 @@ def solve(
 
 def _refuse_bad(x: np.ndarray, y: np.ndarray) -> None:
     if len(x) < FEWEST:
-        raise DataError(f"{len(x)} windows are too few to fit a weight to; give a longer series")
+        raise DataError(
+            f"{len(x)} window{' is' if len(x) == 1 else 's are'} too few to fit a weight to; give a longer series"
+        )
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise DataError("not all values are finite numbers of 32 bits; look for values that are too large to be true")
 

@@ -72,7 +72,8 @@ class Naive(PointForecaster):
             for window, came in in_parts(rows, np.arange(len(rows.origins)))
         ]
         self.take({"errors": self.quantiles_of(torch.cat(errors).numpy())})
-        told = f"the same time {near} steps ago" + ("" if near == far else f", or {far} around weekends")
+        weekly = "" if near == far else f", or {far} around weekends"
+        told = f"the same time {near} step{'' if near == 1 else 's'} ago{weekly}"
         return {"told": told, "near": near, "far": far}
 
     def middle(self, past: Tensor, known: Tensor) -> Tensor:

@@ -28,7 +28,9 @@ def is_enough(data: Windows, tell: Tell) -> bool:
     """Whether there are horizons enough to solve for a linear forecast; if not, it is told."""
     n = len(data.rows.origins)
     if n < FEWEST:
-        tell.note(f"{n} horizons are too few to solve for a linear forecast: give {FEWEST} at least")
+        tell.note(
+            f"{n} horizon{' is' if n == 1 else 's are'} too few to solve for a linear forecast: give {FEWEST} at least"
+        )
     return n >= FEWEST
 
 

@@ -150,15 +150,21 @@ def _learnt(
     from regard.training import loop
     from regard.training.frozen import freeze
     from regard.training.random_streams import seed_all
+    from regard.training.saved_config import BEGUN
     from regard.training.settings import from_dict
 
     ranks = _tell_need(job, config, training, display, ranks)
     tell(job.settings, dataset, display)
     seed_all(training.seed)
     model = config.build()
-    start = start_of(job.settings)
+    start, kept = start_of(job.settings), list[str]()
+
+    def note(text: str) -> None:
+        kept.append(text)
+        display.note(text)
+
     if start is None or start.processor is None:
-        begin(model, job.settings, dataset, Noted(display.note))
+        begin(model, job.settings, dataset, Noted(note))
     if start is not None:
         begin_from(start, model, job.settings)
     freeze(model, training.freeze)
@@ -170,7 +176,7 @@ def _learnt(
         problem,
         from_dict(settings.section("train")),
         job.out,
-        about=description(settings, dataset),
+        about=description(settings, dataset) | ({BEGUN: {"notes": kept}} if kept else {}),
         display=display,
         sample=(lambda trained: task.sample(trained, dataset)) if job.samples else None,
         resume=_resume(job),

@@ -71,6 +71,12 @@ class Comparison:
         """What was measured of one model."""
         return next(row for row in self.rows if row.label == label)
 
+    def score(self, label: str) -> float:
+        """Of all trainings of a model, as it is ranked; of one that is not ranked their mean."""
+        ranked = next((one.mean for one in self.order if one.label == label), None)
+        runs = self.row(label).runs
+        return sum(run["score"] for run in runs) / len(runs) if ranked is None else ranked
+
     def show(self, stream: TextIO | None = None, *, brief: bool = False) -> None:
         """The table and the sentences, for people; brief: the ranking and what it says alone."""
         from regard.studies.summary import show

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,8 @@ class Entrant:
 @dataclass(frozen=True)
 class Size:
     """An entrant at the common size: the width that was set for it, its parameters, and why they are not the same.
+
+    Of an ensemble the parameters are those of all parts, each of which has the common size.
 
     start  the run that it begins with: its size is that.
     """
@@ -196,7 +198,14 @@ def count(settings: Settings, spec: DataSpec | int, **changes: Any) -> int | Non
 
 
 def sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
-    """An entrant at the width whose parameters are nearest to the target."""
+    """An entrant at the width whose parameters are nearest to the target; of an ensemble each part."""
+    found, parts = _sized(settings, spec, target), settings["train.ensemble"]
+    if found.fitted or parts == 1:
+        return found
+    return replace(found, parameters=parts * found.parameters, note=_together(found, parts, target))
+
+
+def _sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
     own = count(settings, spec)
     if own is None:
         return Size(None, 0, FITTED)
@@ -210,6 +219,13 @@ def sized(settings: Settings, spec: DataSpec | int, target: int) -> Size:
     apart = found / target - 1
     note = "" if abs(apart) <= CLOSE else f"is {apart:+.0%} off the common size, the nearest it has"
     return Size(width, found, note)
+
+
+def _together(of_one: Size, parts: int, target: int) -> str:
+    """How far the parts of an ensemble together are from the common size."""
+    apart = parts * of_one.parameters / target - 1
+    told = f"is an ensemble of {parts}, together {apart:+.0%} off the common size" if abs(apart) > CLOSE else ""
+    return ", each of which ".join(filter(None, [told, of_one.note]))
 
 
 def _nearest_width(settings: Settings, spec: DataSpec | int, target: int) -> tuple[int, int]:

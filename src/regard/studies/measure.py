@@ -27,6 +27,7 @@ EXAMPLES = 1000
 WRITTEN, ANSWERED = 64, 32
 SAMPLE: dict[str, Any] = {"max_tokens": 60, "temperature": 0.8, "seed": 0}
 SCORED, SCORED_TOKENS, CONTEXT, SAID_WITH, FEW = 6, 100, 12, 4, 2
+LONGEST = 200  # letters of an input or an answer that are shown
 SURE = 0.5
 LOOKED_AT = 16  # tokens of the test that a look inside is made of
 DOCUMENTS = 40
@@ -101,6 +102,9 @@ def _answered(run: Run, test: Sequence[Any]) -> dict[str, Any]:
         "given": "" if task.by_time else task.typed(test[0]),
         "right": [task.is_right(one, answer) for one, answer in zip(shown, answers, strict=True)],
         "answers": [line[:300] for line in described],
+        "inputs": [task.typed(one)[:LONGEST] for one in shown] if not task.by_time else [],
+        "truths": [task.truth(one)[:LONGEST] for one in shown],
+        "said": [task.said(one, answer)[:LONGEST] for one, answer in zip(shown, answers, strict=True)],
     }
 
 
@@ -126,7 +130,16 @@ def disagreements(rows: Sequence[tuple[str, dict[str, Any]]], most: int = 6) -> 
         return []
     count = min(len(found["right"]) for _, found in judged)
     split = [n for n in range(count) if len({bool(found["right"][n]) for _, found in judged}) == 2]
-    return [{label: found["answers"][number] for label, found in judged} for number in split[:most]]
+    return [_answered_by(judged, number) for number in split[:most]]
+
+
+def _answered_by(judged: Sequence[tuple[str, dict[str, Any]]], number: int) -> dict[str, str]:
+    """An example, its own answer, and that of each model, with a mark where it is right."""
+    first = judged[0][1]
+    if not all(found.get("inputs") and found.get("said") for _, found in judged):  # of a report from before they were
+        return {label: found["answers"][number] for label, found in judged}
+    told = {label: f"{found['said'][number]}{' =' if found['right'][number] else ''}" for label, found in judged}
+    return {"input": first["inputs"][number], "right": first["truths"][number]} | told
 
 
 def _between(rows: Sequence[tuple[str, dict[str, Any]]], most: int) -> list[dict[str, str]]:

@@ -6,19 +6,24 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from regard.studies.outcome import SIDE_BY_SIDE
+from regard.studies.means import mean
+from regard.studies.outcome import NOTES, READS, SIDE_BY_SIDE
 from regard.studies.protocol import Protocol
+from regard.studies.row import read_each
 from regard.studies.scaling import AT
 from regard.studies.search import RATE_STEP
 from regard.tasks import task_named
 from regard.tasks.verbs import Generates
+from regard.terminal.label import several
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison
     from regard.studies.row import Row
 
 FEW_STEPS, FEW_TOKENS = 30, 2000
+FEW_EXAMPLES = 6  # that differ, below which no p is under 5%: see evaluation/signs
 TEXT = "text"
+ITSELF = ("text", "letters")  # what models read for which no tokenizer has decided what a word is
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -44,9 +49,10 @@ def notes(comparison: Comparison) -> list[str]:
         what = "quality, training time, speed of use and memory"
         told.append(f"By these numbers behind no other in all of {what}: {', '.join(best)}.")
     told += starred(rows)
-    few = [row.label for row in rows if row.parameters and row.runs and row.runs[0]["step"] < FEW_STEPS]
+    few = [row.label for row in rows if row.parameters and (mean(row, "step") or FEW_STEPS) < FEW_STEPS]
     if few:
         told.append(f"Fewer than {FEW_STEPS} steps, too few to mean much: {', '.join(few)}. A larger budget says more.")
+    told += [line for row in rows for line in of_fits(row)]
     told += [f"{row.label} failed: {row.failed}" for row in comparison.failed]
     told += [f"{row.label} was stopped {_reached(row)}" for row in rows if row.stopped]
     told += [f"{row.label}: its score is not finite." for row in rows if row.runs and not row.is_finite]
@@ -60,6 +66,16 @@ def notes(comparison: Comparison) -> list[str]:
     return told
 
 
+def of_fits(row: Row) -> list[str]:
+    """What its trainings have noted, such as that a solver did not converge."""
+    every = [note for run in row.runs for note in dict.fromkeys(run.get(NOTES, ()))]
+    of_some = {note: every.count(note) for note in dict.fromkeys(every) if every.count(note) < len(row.runs)}
+    return [
+        f"{row.label}: {note}{f' (in {of_some[note]} of {len(row.runs)} trainings)' if note in of_some else ''}."
+        for note in dict.fromkeys(every)
+    ]
+
+
 def side_by_side(rows: Sequence[Row]) -> list[str]:
     """That trainings shared a machine or a cluster, so that seconds and speeds are of a busy one."""
     most = max((run.get(SIDE_BY_SIDE, 1) for row in rows for run in row.runs), default=1)
@@ -71,7 +87,11 @@ def side_by_side(rows: Sequence[Row]) -> list[str]:
 def held_equal(comparison: Comparison, order: str) -> str:
     """What all models had alike, and how the budget of each was spent. order: of samples, where it was one."""
     protocol = comparison.protocol
-    tokens = "" if protocol.per_byte else ", tokens"
+    rows = [row for row in comparison.rows if row.runs]
+    own = [row.label for row in rows if row.runs[0].get(READS) in ITSELF]
+    tokens = "" if protocol.per_byte or len(own) == len(rows) > 0 else ", tokens"
+    if own and tokens:
+        tokens += f" (but {', '.join(own)} read{'s' if len(own) == 1 else ''} the text itself, whatever its tokens)"
     rates = f"at most {protocol.slice:.0%} of it for short trainings at learning rates, the rest for "
     seeds = f"{protocol.seeds} seed{'s' if protocol.seeds > 1 else ''}"
     spent = f"{rates if protocol.searches else ''}{seeds}{f' on {protocol.folds} folds' if protocol.folds > 1 else ''}"
@@ -86,14 +106,21 @@ def tested(comparison: Comparison) -> list[str]:
     order, facts = comparison.order, comparison.facts
     if not order:
         return []
-    if all(one.low is None for one in order):
-        return ["Test examples were not told one by one: there are no intervals."]
     texts, count = what_of(comparison.protocol) == TEXT, comparison.verdict.examples
+    if count < 2:
+        is_told = all(read_each(run, by_time=False) is not None for row in comparison.rows for run in row.runs)
+        why = "Tested on 1 example, and from one" if is_told else "Test examples were not told one by one:"
+        return [f"{why} there are no intervals."]
     tokens = next((run["scores"].get("tokens") for row in comparison.rows for run in row.runs), None)
-    size = f"{tokens:,} tokens in {count} documents or stretches" if texts and tokens else f"{count:,} examples"
+    size = f"{tokens:,} tokens in {count} documents or stretches" if texts and tokens else several(count, "example")
     seeds = max(one.seeds for one in order)
     chance = f"the chance of the test and of {seeds} trainings" if seeds > 1 else "the chance of the test alone"
     told = [f"Tested on {size}. +- is half of a 95% interval, {chance}."]
+    if count < FEW_EXAMPLES:
+        told.append(f"Of {count} examples no difference is certain, however large: it takes {FEW_EXAMPLES}, all alike.")
+    alike = [one.label for one in order if one.low is None]
+    if alike:
+        told.append(f"No interval of {', '.join(alike)}: the score is the same on every example.")
     if texts and 0 < int(facts.get("test", FEW_TOKENS)) < FEW_TOKENS and "vocabulary" in facts:
         told.append(f"The test part has {facts['test']} tokens: with so few, chance decides much.")
     return told
@@ -107,7 +134,7 @@ def what_of(protocol: Protocol) -> str:
 def sizes(comparison: Comparison) -> list[str]:
     """How many targets each parameter saw, which is what the size was to be chosen by."""
     rows = [row for row in comparison.rows if row.parameters and row.runs and not row.pretrained]
-    seen = [row.runs[0]["tokens"] / row.parameters for row in rows]
+    seen = [(mean(row, "tokens") or 0.0) / row.parameters for row in rows]
     if not seen:
         return []
     low, high = (f"{value:.2g}" for value in (min(seen), max(seen)))
@@ -117,8 +144,8 @@ def sizes(comparison: Comparison) -> list[str]:
 
 def unknown(rows: Sequence[Row]) -> dict[str, float]:
     """By model the share of the test's tokens that its tokenizer does not know, where there are any."""
-    shares = {row.label: row.runs[0]["scores"].get("unknown_share") for row in rows if row.runs}
-    return {label: share for label, share in shares.items() if share}
+    shares = {row.label: [run["scores"].get("unknown_share") or 0.0 for run in row.runs] for row in rows if row.runs}
+    return {label: sum(found) / len(found) for label, found in shares.items() if any(found)}
 
 
 def pretrained(rows: Sequence[Row]) -> list[str]:
@@ -175,8 +202,9 @@ def front(comparison: Comparison) -> list[str]:
     sign = 1 if comparison.protocol.lower_is_better else -1
     costs = {}
     for one in comparison.order:
-        run = comparison.row(one.label).runs[0]
-        costs[one.label] = (sign * one.mean, run["seconds"], -run["speed"], run.get("peak_memory") or 0)
+        row = comparison.row(one.label)
+        seconds, speed, memory = (mean(row, key) or 0.0 for key in ("seconds", "speed", "peak_memory"))
+        costs[one.label] = (sign * one.mean, seconds, -speed, memory)
     return [
         label
         for label, own in costs.items()

@@ -33,11 +33,18 @@ MEASURED: dict[str, Any] = {
     "flops_per_token": float | None,
 }
 SIDE_BY_SIDE = "side_by_side"  # how many trainings there were at the same time, where that was more than one
+NOTES = "notes"  # what a person should know of how it was fitted
+READS = "reads"  # what a model is given of a text: the tokens, or the text itself
 # Of some tasks, and of some comparisons.
 SOMETIMES: dict[str, Any] = {
     SIDE_BY_SIDE: int,
+    NOTES: tuple[str, ...],
+    READS: str,
     "right": tuple[bool | None, ...],
     "answers": tuple[str, ...],
+    "inputs": tuple[str, ...],
+    "truths": tuple[str, ...],
+    "said": tuple[str, ...],
     RELIABILITY: tuple[tuple[float, float, int], ...],
 }
 

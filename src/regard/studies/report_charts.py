@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from regard.charts.chart import Series, interval_chart, line_chart, point_chart
+from regard.charts.chart import Series, Style, interval_chart, line_chart, point_chart
 from regard.charts.page import numbers
-from regard.charts.plot import COLOURS, Axis, Points
+from regard.charts.plot import Axis
+from regard.studies.means import mean, mean_slices, of_first, pooled_reliability
+from regard.studies.palette import styles_of
+from regard.studies.row import Row
+from regard.studies.scaling import families
 from regard.studies.summary import RECALL, laws
-from regard.tasks import task_named
-from regard.tasks.class_report import RELIABILITY
 from regard.training.budget import parse
 
 if TYPE_CHECKING:
     from regard.studies.comparison import Comparison
-    from regard.studies.row import Row
 
 BROAD, NARROW = 1040, 460
 NEAREST = 1e-3  # nats from the best possible, below which a held-out part of some thousand tokens tells nothing
 APART = 2.0  # times the lowest that the highest cost must be to be worth a chart
 ENOUGH = 5  # answers of about one confidence whose share of right ones is worth a point
+# What slices may be by where a line between them means something. Classes may be called 0, 1 and 2 and have no order.
+MEASURES = frozenset({"distance", "length", "quantile", "step", "block"})
 TELLING = 3.0  # times the worst final loss that a curve is shown from
 
 
@@ -43,15 +46,15 @@ class Chart:
     y: Axis
     joined: bool = True
 
-    def html(self, order: Sequence[str], *, first: bool = False) -> str:
+    def html(self, styles: Mapping[str, Style], *, first: bool = False) -> str:
         """A figure with its numbers; the first one of a page is as broad as the page."""
         draw = line_chart if self.joined else point_chart
         told = [[one.name, self._across(a), b] for one in self.series for a, b in one.points]
         csv = numbers(["model", self.x.label, self.y.label], told)
-        narrow = draw(self.title, self.series, self.x, self.y, order, NARROW)
+        narrow = draw(self.title, self.series, self.x, self.y, styles, NARROW)
         if not first:
             return f"<figure>{narrow}{csv}</figure>"
-        return _first(draw(self.title, self.series, self.x, self.y, order, BROAD), narrow, csv)
+        return _first(draw(self.title, self.series, self.x, self.y, styles, BROAD), narrow, csv)
 
     def _across(self, value: float) -> object:
         return self.x.names[int(value)] if self.x.names else value
@@ -64,32 +67,16 @@ def _first(broad: str, narrow: str, csv: str) -> str:
     )
 
 
-def colour_order(comparison: Comparison) -> list[str]:
-    """Names by the place of their colour: models of the ladder have their own, the others take what is free."""
-    labels = [row.label for row in comparison.rows]
-    ladder = task_named(comparison.protocol.task).ladder
-    places = {ladder.index(label): label for label in labels if label in ladder}
-    free = (place for place in count() if place not in places)
-    others = [(next(free), label) for label in labels if label not in ladder]
-    places |= dict(others)
-    return [places.get(place, "") for place in range(max(places, default=-1) + 1)]
-
-
-def colours(order: Sequence[str]) -> dict[str, str]:
-    """The colour of each name."""
-    return {name: COLOURS[place % len(COLOURS)] for place, name in enumerate(order) if name}
-
-
 def first_chart(comparison: Comparison) -> str:
     """What answers at a glance: how far back each model recalls, where facts are asked for, else the scores."""
-    order = colour_order(comparison)
+    styles = styles_of(comparison.rows)
     recall = [chart for name, chart in slices(comparison) if name == RECALL]
-    return recall[0].html(order, first=True) if recall else scores(comparison, order, first=True)
+    return recall[0].html(styles, first=True) if recall else scores(comparison, styles, first=True)
 
 
 def charts(comparison: Comparison) -> list[str]:
     """The others, those that say most first."""
-    order = colour_order(comparison)
+    styles = styles_of(comparison.rows)
     sliced = slices(comparison)
     has_recall = any(name == RECALL for name, _ in sliced)
     shown = [
@@ -99,23 +86,23 @@ def charts(comparison: Comparison) -> list[str]:
         *_reliability(comparison),
         *_tradeoffs(comparison),
     ]
-    drawn = [chart.html(order) for chart in shown]
-    return [scores(comparison, order), *drawn] if has_recall else drawn
+    drawn = [chart.html(styles) for chart in shown]
+    return [scores(comparison, styles), *drawn] if has_recall else drawn
 
 
 def further_charts(comparison: Comparison) -> list[str]:
     """Loss by tokens and by operations, which do not depend on the machine."""
-    order, rows = colour_order(comparison), [row for row in _shown(comparison) if row.parameters]
+    styles, rows = styles_of(comparison.rows), [row for row in _shown(comparison) if row.parameters]
     by_tokens = [(row, 1.0) for row in rows]
     by_operations = [(row, float(row.runs[0].get("flops_per_token") or 0.0)) for row in rows]
     found = []
     for label, each in (("tokens", by_tokens), ("operations", by_operations)):
         lines = [(row, [(point["tokens"] * cost, point) for point in row.runs[0]["curve"]]) for row, cost in each]
-        found += _losses(comparison, f"Held-out loss by {label}", label, lines)
-    return [chart.html(order) for chart in found]
+        found += _losses(comparison, f"Held-out loss by {label}{of_first(rows)}", label, lines)
+    return [chart.html(styles) for chart in found]
 
 
-def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False) -> str:
+def scores(comparison: Comparison, styles: Mapping[str, Style], *, first: bool = False) -> str:
     """The test score of each model with its interval, as distance from the best possible where that is known."""
     standing, best = comparison.order, comparison.optimum
     metric = comparison.protocol.metric.replace("_", " ")
@@ -131,19 +118,19 @@ def scores(comparison: Comparison, order: Sequence[str], *, first: bool = False)
     rows = [(one.label, distance(one.mean)) for one in standing]
     ends = [(distance(one.ends[0]), distance(one.ends[1])) for one in standing]
     csv = numbers(["model", metric, "low", "high"], [[one.label, one.mean, one.low, one.high] for one in standing])
-    narrow = interval_chart(title, rows, axis, ends, order, NARROW)
+    narrow = interval_chart(title, rows, axis, ends, styles, NARROW)
     if not first:
         return f"<figure>{narrow}{csv}</figure>"
-    return _first(interval_chart(title, rows, axis, ends, order, BROAD), narrow, csv)
+    return _first(interval_chart(title, rows, axis, ends, styles, BROAD), narrow, csv)
 
 
 def slices(comparison: Comparison) -> list[tuple[str, Chart]]:
     """The score by length or distance as a line for each model, by class as points."""
     rows = _shown(comparison)
-    names = dict.fromkeys(name for row in rows for name in row.runs[0]["slices"])
+    sliced = {row.label: mean_slices(row) for row in rows}
     found = []
-    for name in names:
-        held = {row.label: row.runs[0]["slices"].get(name, {}) for row in rows}
+    for name in dict.fromkeys(name for values in sliced.values() for name in values):
+        held = {label: values.get(name, {}) for label, values in sliced.items()}
         labels = list(dict.fromkeys(one for values in held.values() for one in values))
         if len(labels) < 2:
             continue
@@ -158,12 +145,12 @@ def slices(comparison: Comparison) -> list[tuple[str, Chart]]:
             found.append((name, Chart("Facts recalled, by how long ago they were told", lines, across, up)))
         else:
             up = Axis(what.strip() or comparison.protocol.metric.replace("_", " "))
-            found.append((name, Chart(name.capitalize(), lines, across, up, joined=_rises(labels))))
+            found.append((name, Chart(name.capitalize(), lines, across, up, joined=by in MEASURES and _rises(labels))))
     return found
 
 
 def _rises(labels: Sequence[str]) -> bool:
-    """Whether slices are numbers or ranges in their order, between which a line means something; classes are not."""
+    """Whether slices are numbers or ranges in their order."""
     begun = [re.match(r"\d+(\.\d+)?", label) for label in labels]
     numbers = [float(one.group()) for one in begun if one is not None]
     return len(numbers) == len(labels) and all(a < b for a, b in pairwise(numbers))
@@ -178,8 +165,8 @@ def _time(comparison: Comparison) -> list[Chart]:
     rows = _shown(comparison)
     lines = [(row, [(point["seconds"], point) for point in row.runs[0]["curve"]]) for row in rows]
     last = max((x for _, points in lines for x, _ in points), default=0.0)
-    lines = [(row, [*points, (last, points[-1][1])] if len(points) == 1 else points) for row, points in lines]
-    return _losses(comparison, "Held-out loss by seconds of training", "seconds", lines)
+    lines = [(row, [*points, (last, points[-1][1])] if points and row.fitted else points) for row, points in lines]
+    return _losses(comparison, f"Held-out loss by seconds{of_first(rows) or ' of training'}", "seconds", lines)
 
 
 def _losses(
@@ -206,10 +193,9 @@ def _losses(
 def _recalls(comparison: Comparison) -> list[Chart]:
     """What is recalled against the bytes that are carried, with the least that could hold it."""
     points = [
-        Series(row.label, [(float(run["state_bytes"]), sum(shares.values()) / len(shares))])
+        Series(row.label, [(carried, sum(shares.values()) / len(shares))])
         for row in _shown(comparison)
-        for run in row.runs[:1]
-        if run["state_bytes"] and (shares := run["slices"].get(RECALL))
+        if (carried := mean(row, "state_bytes")) and (shares := mean_slices(row).get(RECALL))
     ]
     if not points:
         return []
@@ -222,7 +208,7 @@ def _recalls(comparison: Comparison) -> list[Chart]:
 def _reliability(comparison: Comparison) -> list[Chart]:
     """How often answers of each confidence are right, where models tell the chance of a class."""
     lines = [
-        Series(row.label, [(sure, right) for sure, right, count in row.runs[0].get(RELIABILITY, ()) if count >= ENOUGH])
+        Series(row.label, [(sure, right) for sure, right, count in pooled_reliability(row) if count >= ENOUGH])
         for row in _shown(comparison)
     ]
     lines = [one for one in lines if one.points]
@@ -244,7 +230,7 @@ def _tradeoffs(comparison: Comparison) -> list[Chart]:
         asked.insert(1, ("seconds", "Quality and training time", "seconds"))
     found = []
     for key, title, label in asked:
-        points = [_quality(row.label, row.runs[0], key, comparison) for row in rows if row.runs[0].get(key)]
+        points = [_quality(row.label, cost, comparison) for row in rows if (cost := mean(row, key))]
         points = [one for one in points if math.isfinite(one.points[0][1])]
         across: list[float] = [a for one in points for a, _ in one.points]
         if len(points) > 1 and max(across) >= APART * min(across):
@@ -254,12 +240,11 @@ def _tradeoffs(comparison: Comparison) -> list[Chart]:
     return found
 
 
-def _quality(label: str, run: dict[str, Any], key: str, comparison: Comparison) -> Series:
-    score = run["score"]
+def _quality(label: str, cost: float, comparison: Comparison) -> Series:
+    score = comparison.score(label)
     if comparison.protocol.metric == "loss" and comparison.optimum is not None:
         score = max(NEAREST, score - comparison.optimum)
-    points: Points = [(float(run[key]), score)]
-    return Series(label, points)
+    return Series(label, [(cost, score)])
 
 
 def scaling_charts(comparison: Comparison) -> list[str]:
@@ -270,4 +255,8 @@ def scaling_charts(comparison: Comparison) -> list[str]:
         series = [Series(name, one[by]["points"]) for name, one in found.items() if one[by]["points"]]
         if series:
             drawn.append(Chart(f"Test loss by {by}", series, Axis(by, log=True), Axis("loss", log=True)))
-    return [chart.html(list(found)) for chart in drawn]
+    rows = [
+        Row(name, comparison.row(labels[0]).model, 1)
+        for name, labels in families([row.label for row in comparison.rows]).items()
+    ]
+    return [chart.html(styles_of(rows)) for chart in drawn]

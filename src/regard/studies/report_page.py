@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from regard.charts.page import html_table, numbers, page
 from regard.run.run import load
 from regard.studies.identity import versions
+from regard.studies.means import mean, of_first
 from regard.studies.notes import notes
+from regard.studies.palette import styles_of
 from regard.studies.report_charts import (
     charts,
-    colour_order,
-    colours,
     first_chart,
     further_charts,
     scaling_charts,
@@ -36,7 +36,7 @@ def title(comparison: Comparison) -> str:
 def as_html(comparison: Comparison) -> str:
     """The page."""
     answer, _, more = finding(comparison).partition(". ")
-    palette = colours(colour_order(comparison))
+    palette = {label: style.colour for label, style in styles_of(comparison.rows).items()}
     further = further_charts(comparison)
     parts = [
         f'<p class="answer">{escape(answer.rstrip("."))}.</p>',
@@ -48,8 +48,8 @@ def as_html(comparison: Comparison) -> str:
         f'<div class="charts">{"".join(charts(comparison))}</div>',
         f"<details><summary>By tokens and by operations</summary>{_grid(further)}</details>" if further else "",
         _scaling(comparison),
-        _differences(contrasts(comparison), palette),
-        "<h2>What each model says</h2>",
+        _differences(contrasts(comparison), palette, of_first(comparison.rows)),
+        f"<h2>What each model says{of_first(comparison.rows)}</h2>",
         *(
             f"<details><summary>{_dot(label, palette)}{escape(label)}</summary><pre>{escape(text)}</pre></details>"
             for label, text in samples(comparison.rows)
@@ -77,9 +77,9 @@ def _ranking(comparison: Comparison, palette: Mapping[str, str]) -> str:
     order = {one.label: one for one in comparison.order}
     told = []
     for row in comparison.rows:
-        one, run = order.get(row.label), row.runs[0] if row.runs else {}
+        one = order.get(row.label)
         ends = [one.mean, one.low, one.high] if one is not None else [None] * 3
-        told.append([row.label, *ends, row.parameters or None, row.lr, *(run.get(key) for key in MEASURED)])
+        told.append([row.label, *ends, row.parameters or None, row.lr, *(mean(row, key) for key in MEASURED)])
     names = ["model", comparison.protocol.metric, "low", "high", "parameters", "rate", *MEASURED]
     return html_table([name.rstrip("#") for name in columns], rows, right, palette) + numbers(names, told)
 
@@ -107,11 +107,12 @@ def _inside(rows: Sequence[Row], palette: Mapping[str, str]) -> str:
     if not found:
         return ""
     shown = (
-        f"<details><summary>{_dot(label, palette)}{escape(label)}</summary>{picture}</details>"
+        f"<details><summary>{_dot(label, palette)}{escape(label)}</summary>"
+        f'<div class="inside">{picture}</div></details>'
         for label, picture in found
     )
     about = "Each model over the same words, or over the first example that was held out."
-    return f"<h2>Inside</h2><p>{about}</p>{''.join(shown)}"
+    return f"<h2>Inside{of_first(rows)}</h2><p>{about}</p>{''.join(shown)}"
 
 
 def _rates(rows: Sequence[Row], palette: Mapping[str, str]) -> str:
@@ -133,18 +134,40 @@ def _rate(row: Row, lr: float, score: float | None) -> str:
     return f"{lr:g}: {'diverged' if score is None else f'{score:.4g}'}{taken}"
 
 
-def _differences(found: Sequence[dict[str, Any]], palette: Mapping[str, str]) -> str:
+def _differences(found: Sequence[dict[str, Any]], palette: Mapping[str, str], of: str) -> str:
     """One table, a row for each example and a column for each model; a share is shaded by how large it is."""
     if not found:
         return ""
     names = list(dict.fromkeys(name for one in found for name in one))
+    title, csv = (
+        f"<h2>Where some are right and others wrong{of}</h2>",
+        numbers(names, [[one.get(name, "") for name in names] for one in found]),
+    )
+    if "input" in names:
+        return f"{title}{_answers(found, palette)}{csv}"
     head = "".join(f"<th>{_dot(name, palette)}{escape(name)}</th>" for name in names)
     rows = "".join(f"<tr>{''.join(_cell(name, one.get(name, '')) for name in names)}</tr>" for one in found)
-    return (
-        "<h2>Where some are right and others wrong</h2>"
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-        + numbers(names, [[one.get(name, "") for name in names] for one in found])
+    return f'{title}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{csv}'
+
+
+def _answers(found: Sequence[dict[str, Any]], palette: Mapping[str, str]) -> str:
+    """A row for each example: its input once, its own answer, and what each model says to it, as many as have room."""
+
+    def said(label: str, text: str) -> str:
+        is_right = text.endswith("=")
+        return (
+            f'<span class="said{" good" if is_right else ""}">{_dot(label, palette)}<small>{escape(label)}</small> '
+            f"{escape(text)}</span>"
+        )
+
+    rows = "".join(
+        f"<tr><td>{escape(one['input'])}</td><td>{escape(one['right'])}</td><td>"
+        + " ".join(said(label, text) for label, text in one.items() if label not in ("input", "right"))
+        + "</td></tr>"
+        for one in found
     )
+    head = "<th>input</th><th>right</th><th>what each model says; = where it is right</th>"
+    return f'<table class="answers"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
 
 
 def _cell(name: str, text: str) -> str:

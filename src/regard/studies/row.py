@@ -46,6 +46,11 @@ class Row:
     pretrained: str = ""
 
     @property
+    def fitted(self) -> bool:
+        """Whether it is fitted at once: only what learns by steps has parameters of a common size."""
+        return not self.parameters
+
+    @property
     def told(self) -> str:
         """Its name in a table."""
         return f"{self.label} (pretrained)" if self.pretrained else self.label

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from regard.terminal.table import human
 if TYPE_CHECKING:
     from regard.studies.verdict import Verdict
 
+ROUNDING = 1e-12
 NUMBERS = {1: "one", 2: "two"}
 
 
@@ -58,7 +60,11 @@ def _known(verdict: Verdict, budget: str, metric: str) -> str:
         beaten, p = f"{others[0].label} ({others[0].mean:.4g})", max(p for _, p in verdict.p)
         chance = "p below 0.001" if p < 0.001 else f"p {p:.2g} at most"
         return f"{best.label} is best at {budget} a model: {metric} {best.mean:.4g}, beyond noise of {beaten}, {chance}"
-    ties = verdict.ties
+    ties, same = verdict.ties, level(verdict.order)
+    if len(same) > 1:
+        rest = [label for label in ties if label not in same]
+        near = f", and {_and(rest)} {'is' if len(rest) == 1 else 'are'} within noise of them" if rest else ""
+        return f"No winner at {budget} a model: {_and(same)} are level at {metric} {best.mean:.4g}{near}"
     if len(ties) == len(others) and len(ties) > 1:
         return f"No winner at {budget} a model: {_and(ties)} are all within noise of {best.label}"
     within = "is within noise of it" if len(ties) == 1 else "are within noise of it"
@@ -70,11 +76,14 @@ def _unknown(verdict: Verdict, budget: str, metric: str, what: str) -> str:
     """Where the chance of training is not known: the order of the numbers, and that it is no more than that."""
     best, *others = verdict.order
     seeds = min(one.seeds for one in verdict.order if not one.fitted) if any(not o.fitted for o in verdict.order) else 0
-    told = f"at {budget} a model: {metric} {best.mean:.4g}, then {others[0].label} with {others[0].mean:.4g}"
-    if seeds == 0 or best.low is None:
-        return f"{best.label} is ahead on this {what} {told}; from so few examples no difference is claimed"
+    same = level(verdict.order)
+    ahead = f"{_and(same)} are level" if len(same) > 1 else f"{best.label} is ahead"
+    then = "".join(f", then {one.label} with {one.mean:.4g}" for one in others[len(same) - 1 :][:1])
+    told = f"at {budget} a model: {metric} {best.mean:.4g}{then}"
+    if seeds == 0 or verdict.examples < 2:
+        return f"{ahead} on this {what} {told}; from so few examples no difference is claimed"
     trainings = f"{NUMBERS.get(seeds, str(seeds))} training{'s' if seeds > 1 else ''} each"
-    return f"{best.label} is ahead on this {what}, {trainings}, {told}; whether others would agree, --seeds 3 tells"
+    return f"{ahead} on this {what}, {trainings}, {told}; whether others would agree, --seeds 3 tells"
 
 
 def _extremes(facts: dict[str, dict[str, Any]]) -> str:
@@ -89,6 +98,24 @@ def _extremes(facts: dict[str, dict[str, Any]]) -> str:
         label = min(states, key=lambda name: states[name])
         told.append(f"{label} carries the smallest state ({human(states[label], 'B')})")
     return f"{'; '.join(told)}." if told else ""
+
+
+def ranks(order: Sequence[Standing]) -> list[int]:
+    """The place of each, best first; those whose scores are the same share one."""
+    found: list[int] = []
+    for number, one in enumerate(order, 1):
+        found.append(found[-1] if found and _is_level(one, order[number - 2]) else number)
+    return found
+
+
+def level(order: Sequence[Standing]) -> list[str]:
+    """The first, and those whose scores are the same."""
+    return [one.label for one, place in zip(order, ranks(order), strict=True) if place == 1]
+
+
+def _is_level(one: Standing, other: Standing) -> bool:
+    """Whether two scores differ by the rounding of a mean alone."""
+    return math.isclose(one.mean, other.mean, rel_tol=ROUNDING, abs_tol=ROUNDING)
 
 
 def first_to(curves: dict[str, Sequence[dict[str, float]]], level: float) -> tuple[str, float] | None:

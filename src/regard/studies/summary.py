@@ -8,11 +8,13 @@ import textwrap
 from typing import TYPE_CHECKING, Any, TextIO
 
 from regard.core.registry import entry
+from regard.studies.means import mean, mean_slices, of_first
 from regard.studies.measure import disagreements
 from regard.studies.notes import notes, what_of
 from regard.studies.protocol import Protocol
 from regard.studies.scaling import AT, families, power_law, winners
-from regard.studies.standing import Standing, first_to, sentence
+from regard.studies.standing import Standing, first_to, ranks, sentence
+from regard.tasks import task_named
 from regard.terminal.table import aligned, fitted, human, span, visible, width_of
 from regard.training.budget import share
 
@@ -56,12 +58,11 @@ def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     unit = next((run["speed_unit"] for row in comparison.rows for run in row.runs), "use")
     columns = [{"score#": f"{metric}#", "use#": f"{unit}#"}.get(name, name) for name in COLUMNS]
     order = comparison.order
-    rows = [_cells(str(number), one, comparison) for number, one in enumerate(order, 1)]
+    rows = [_cells(str(place), one, comparison) for place, one in zip(ranks(order), order, strict=True)]
     known = {one.label for one in order}
     for row in comparison.rows:
         if row.stopped and row.runs:
-            mean = sum(run["score"] for run in row.runs) / len(row.runs)
-            rows.append(_cells("stopped", Standing(row.label, mean), comparison))
+            rows.append(_cells("stopped", Standing(row.label, comparison.score(row.label)), comparison))
         elif row.label not in known:
             what = "failed" if row.failed else "stopped" if row.stopped else "-"
             rows.append([what, row.label, *[""] * (len(COLUMNS) - 2)])
@@ -76,15 +77,14 @@ def ranking(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 
 def _over(label: str, comparison: Comparison) -> str:
     """How far a model is from the best possible score of its world."""
-    scores = [run["score"] for run in comparison.row(label).runs]
-    return f"{abs(sum(scores) / len(scores) - (comparison.optimum or 0.0)):.3g}"
+    return f"{abs(comparison.score(label) - (comparison.optimum or 0.0)):.3g}"
 
 
 def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
     row = comparison.row(one.label)
     run = row.runs[0]
-    half = "" if one.high is None else f"{one.high - one.mean:.2g}"
-    seconds = sum(each["seconds"] for each in row.runs) / len(row.runs)
+    half = "" if one.high is None else f"{(one.ends[1] - one.ends[0]) / 2:.2g}"
+    carried, memory = mean(row, "state_bytes"), mean(row, "peak_memory")
     edge = "*" if row.on_edge else ""
     return [
         rank,
@@ -93,17 +93,19 @@ def _cells(rank: str, one: Standing, comparison: Comparison) -> list[str]:
         half,
         human(row.parameters) if row.parameters else "fitted",
         f"{row.lr:.2g}{edge}" if row.lr else "",
-        f"{run['step']:,}" if row.parameters else "1 pass",
-        span(seconds),
-        human(run["speed"]),
-        (human(run["state_bytes"], "B") + ("+" if run["state_grows"] else "")) if run["state_bytes"] else "",
-        human(run["peak_memory"], "B") if run.get("peak_memory") else "",
+        f"{mean(row, 'step') or 0:,.0f}" if row.parameters else "1 pass",
+        span(mean(row, "seconds") or 0.0),
+        human(mean(row, "speed") or 0.0),
+        (human(carried, "B") + ("+" if run["state_grows"] else "")) if carried else "",
+        human(memory, "B") if memory else "",
     ]
 
 
 def finding(comparison: Comparison) -> str:
     """The sentence."""
-    facts = {row.label: row.runs[0] for row in comparison.rows if row.runs}
+    facts: dict[str, dict[str, Any]] = {
+        row.label: row.runs[0] | {"speed": mean(row, "speed")} for row in comparison.rows if row.runs
+    }
     protocol, metric = comparison.protocol, f"test {comparison.protocol.metric.replace('_', ' ')}"
     told = sentence(comparison.verdict, facts, protocol.budget, metric, what_of(protocol))
     # Losses by different tokens are not set against each other.
@@ -111,17 +113,21 @@ def finding(comparison: Comparison) -> str:
     curves = {label: found["curve"] for label, found in each.items() if found.get("curve")}
     level = _common_level(curves)
     first = first_to(curves, level) if level is not None else None
+    raced = ""
     if first is not None and len(curves[first[0]]) > 1:
-        told += f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
-    told += _overtaken(curves)
+        raced = f" {first[0]} was the first at a held-out loss of {level:.3g}, after {span(first[1])}."
+    raced += _overtaken(curves, {row.label for row in comparison.rows if row.fitted})
+    if raced and of_first(comparison.rows):
+        raced = f" Of the first training of each:{raced}"
+    told += raced
     if comparison.optimum is not None:
         told += f" The best possible {comparison.protocol.metric} is {comparison.optimum:.4g}."
     return told
 
 
-def _overtaken(curves: dict[str, Any]) -> str:
+def _overtaken(curves: dict[str, Any], at_once: set[str]) -> str:
     """Of the best model that is fitted at once and then stays where it is: who was the first below it, and when."""
-    fitted = {label: points[0]["valid_loss"] for label, points in curves.items() if len(points) == 1}
+    fitted = {label: points[0]["valid_loss"] for label, points in curves.items() if label in at_once}
     if not fitted:
         return ""
     label = min(fitted, key=lambda name: fitted[name])
@@ -134,7 +140,8 @@ def _overtaken(curves: dict[str, Any]) -> str:
 def recalled(comparison: Comparison) -> str:
     """How much of what was told longest ago each model still knows, and what it carries for that; best first."""
     runs = {row.label: row.runs[0] for row in comparison.rows if row.runs}
-    held = {label: run["slices"][RECALL] for label, run in runs.items() if len(run["slices"].get(RECALL, {})) > 1}
+    sliced = {row.label: mean_slices(row).get(RECALL, {}) for row in comparison.rows}
+    held = {label: shares for label, shares in sliced.items() if len(shares) > 1}
     if len(held) < 2:
         return ""
     far = next(reversed(next(iter(held.values()))))
@@ -156,7 +163,9 @@ def commands(comparison: Comparison) -> list[str]:
     if order:
         row = comparison.row(order[0].label)
         where = shlex.quote(str(row.runs[0]["path"]))
-        told += [f"  regard generate {where}", f"  regard evaluate {where}", f"  regard show {where}"]
+        # A forecast is of a table: without one, what was held out is looked at.
+        first = "explain" if task_named(comparison.protocol.task).by_time else "generate"
+        told += [f"  regard {first} {where}", f"  regard evaluate {where}", f"  regard show {where}"]
         if row.parameters:
             longer = further(row, comparison.protocol)
             told.append(f"  regard train --resume --out {where} --budget {longer}")
@@ -186,7 +195,7 @@ def laws(comparison: Comparison) -> dict[str, Any]:
     for name, labels in families(list(rows)).items():
         chosen = [rows[label] for label in labels]
         losses = [sum(_loss(run) for run in row.runs) / len(row.runs) for row in chosen]
-        work = [row.runs[0]["tokens"] * (row.runs[0].get("flops_per_token") or 0.0) for row in chosen]
+        work = [(mean(row, "tokens") or 0.0) * (mean(row, "flops_per_token") or 0.0) for row in chosen]
         sides = {"parameters": [float(row.parameters) for row in chosen], "operations": work}
         found[name] = {}
         for by, sizes in sides.items():

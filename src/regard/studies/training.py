@@ -18,6 +18,7 @@ from regard.storage import disk
 from regard.studies.identity import Peak, fingerprint
 from regard.studies.ledger import KEPT
 from regard.studies.measure import measured
+from regard.studies.outcome import NOTES, READS
 from regard.studies.pool.parcel import packed_if_small, unpacked
 from regard.studies.search import Behind, Watched
 from regard.tasks.dataset import Dataset
@@ -26,6 +27,7 @@ from regard.training.flops import flops_per_target
 from regard.training.interrupt import Interrupt
 from regard.training.metrics import curve
 from regard.training.run_folder import CONFIG
+from regard.training.saved_config import notes_of
 
 T = TypeVar("T")
 DIVERGED, BEHIND = "diverged", "behind"  # why a short training ended before its budget
@@ -77,6 +79,7 @@ class Training:
                 found["valid"] = result.best_loss if result.best_score is None else result.best_score
                 if self.tests:
                     found |= unless_stopped(interrupt, lambda: self._tested(run))
+                    found |= {NOTES: notes_of(run.config), READS: getattr(run.model, "reads", "tokens")}
             except NumericError as error:
                 if self.tests:
                     raise

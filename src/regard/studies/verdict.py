@@ -4,13 +4,17 @@ Two chances are at work together: another test would have had other examples, an
 
     d    score of a less score of b, each the mean over its trainings, on the same examples
     se   of d, by a bootstrap: examples are drawn anew for all models alike, trainings for each model on its own
-    p    of d / se by Student's t, with the degrees of freedom of Satterthwaite (1946)
+    p    of d / se by Student's t, with the degrees of freedom of Satterthwaite (1946), and no smaller than by the signs
+         of the differences: of two examples that come out alike the variance is 0, and they are no proof of anything
 
 A bootstrap of n draws deviations that are too small by sqrt((n - 1) / n), which matters for three trainings: they are
 made larger by as much. What a training does to one example and not to others is in the draws of both, and is taken
 away once (Owen 2007). The leader is the winner where every p against it stays below 5% after Holm's correction (1979)
 for as many comparisons as there are other models. Which models are told apart from a leader that is no winner is
 corrected for all pairs, as the leader was chosen by the same numbers.
+
+The interval of a score is by Student's t too, and of a share of rights by Wilson's formula (`evaluation/share.py`). A
+score of another kind that is the same on every example has none: that it has no error is not known.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from functools import lru_cache
 import numpy as np
 
 from regard.evaluation.each import EachScore
+from regard.evaluation.share import effective_count, share_interval
+from regard.evaluation.signs import by_signs
 from regard.evaluation.student import outside, t_quantile
 from regard.studies.standing import Standing
 
@@ -66,7 +72,8 @@ def judged(contestants: Sequence[Contestant], lower_is_better: bool) -> Verdict:
         return Verdict()
     drawn = _drawn(contestants)
     sign = 1 if lower_is_better else -1
-    spreads = sorted((_Spread.of(one, *drawn[one.label]) for one in contestants), key=lambda one: sign * one.mean)
+    spreads = [_Spread.of(one, *drawn[one.label], is_error=lower_is_better) for one in contestants]
+    spreads.sort(key=lambda one: sign * one.mean)
     order = tuple(one.standing() for one in spreads)
     known = [one for one in spreads if one.is_known]
     if len(spreads) < 2 or spreads[0] not in known:
@@ -99,7 +106,9 @@ def holm(chances: Sequence[float]) -> list[float]:
 class _Spread:
     """A model's mean, and how it comes out in draws of other examples and of other trainings.
 
-    twice  the part of their variances that is in both.
+    twice    the part of their variances that is in both.
+    each     the mean of its trainings on every example, (n,), of which its score is the mean.
+    answers  of a share of rights, how many single ones it is of.
     """
 
     label: str
@@ -110,12 +119,16 @@ class _Spread:
     examples: int
     seeds: int
     fitted: bool
+    each: np.ndarray
+    answers: float | None
 
     @classmethod
-    def of(cls, one: Contestant, by_examples: np.ndarray, by_seeds: np.ndarray) -> _Spread:
+    def of(cls, one: Contestant, by_examples: np.ndarray, by_seeds: np.ndarray, is_error: bool) -> _Spread:
         mean = float(np.mean([each.score for each in one.trainings]))
         counts = len(one.trainings[0]), len(one.trainings)
-        return cls(one.label, mean, by_examples, by_seeds, _twice(one.trainings), *counts, one.fitted)
+        each = np.mean([each.values / each.weights.mean() for each in one.trainings], axis=0)
+        twice, answers = _twice(one.trainings), None if is_error else _answers(one.trainings)
+        return cls(one.label, mean, by_examples, by_seeds, twice, *counts, one.fitted, each, answers)
 
     @property
     def is_known(self) -> bool:
@@ -127,6 +140,11 @@ class _Spread:
         if self.examples < 2:
             return Standing(self.label, self.mean, seeds=self.seeds, fitted=self.fitted)
         error, degrees = _error([(self.by_examples, self.examples), (self.by_seeds, self.seeds)], self.twice)
+        if self.answers is not None:
+            count = effective_count(self.mean, error, degrees, self.examples, self.answers)
+            return Standing(self.label, self.mean, *share_interval(self.mean, count), self.seeds, self.fitted)
+        if error == 0:
+            return Standing(self.label, self.mean, seeds=self.seeds, fitted=self.fitted)
         half = error * t_quantile(degrees)
         return Standing(self.label, self.mean, self.mean - half, self.mean + half, self.seeds, self.fitted)
 
@@ -136,10 +154,17 @@ def _chance(one: _Spread, other: _Spread) -> float:
     parts = [(one.by_examples - other.by_examples, one.examples)]
     parts += [(each.by_seeds, each.seeds) for each in (one, other)]
     error, degrees = _error(parts, one.twice + other.twice)
-    apart = abs(one.mean - other.mean)
-    if error == 0:
-        return 0.0 if apart else 1.0
-    return outside(apart / error, degrees)
+    least = by_signs(one.each - other.each)
+    return least if error == 0 else max(least, outside(abs(one.mean - other.mean) / error, degrees))
+
+
+def _answers(trainings: Sequence[EachScore]) -> float | None:
+    """Of counts of rights among so many each, how many there are; None of a score of another kind."""
+    for each in trainings:
+        whole = (each.values == np.round(each.values)).all() and (each.weights == np.round(each.weights)).all()
+        if not (whole and (each.values >= 0).all() and (each.values <= each.weights).all()):
+            return None
+    return float(np.mean([each.weights.sum() for each in trainings]))
 
 
 def _twice(trainings: Sequence[EachScore]) -> float:

@@ -27,6 +27,7 @@ from regard.evaluation.calibration import (
 )
 from regard.storage.manifest import read_json
 from regard.tasks.processor import PROCESSOR
+from regard.terminal.label import too_few
 from regard.training import run_folder
 from regard.training.run_folder import CALIBRATION
 
@@ -84,7 +85,7 @@ def calibration(logits: np.ndarray, labels: np.ndarray, held_out: int | None = N
     """
     n = len(labels)
     if n < FEWEST:
-        few = f"{n} held-out examples are too few to find a temperature by"
+        few = f"{too_few(n, 'held-out example')} to find a temperature by"
         return Calibration(examples=n, told=few + not_all(n, held_out, f"{logits.shape[1]:,} classes"))
     halves = np.arange(n) % 2 == 0, np.arange(n) % 2 == 1
     crossed = sum(

@@ -170,6 +170,9 @@ class Captions(CaptionsKind, ExampleTask[CaptionProcessor]):
     def is_right(self, example: Captioned, answer: Answer) -> bool:
         return answer.text == example.text
 
+    def truth(self, example: Captioned) -> str:
+        return example.text
+
     def describe(self, example: Captioned, answer: Answer) -> str:
         return f"{answer.text} {'=' if self.is_right(example, answer) else f'(right: {example.text})'}"
 

@@ -23,6 +23,7 @@ from regard.data.tokenizer import Tokenizer
 from regard.data.worlds.base import World
 from regard.errors import DataError
 from regard.tasks.processor import Processor
+from regard.terminal.label import too_few
 
 if TYPE_CHECKING:
     from regard.data.worlds.base import World
@@ -101,10 +102,11 @@ class ExampleDataset(Dataset[C]):
     training: Sequence[Any] = ()
     account: Account | None = None
 
-    def set_apart(self, chosen: np.ndarray) -> Self:
-        """The same with the `chosen` ones of the held-out examples taken away as a test."""
+    def set_apart(self, chosen: np.ndarray, advice: str = "give more examples") -> Self:
+        """The same with the `chosen` ones of the held-out examples taken away as a test; advice: where none can be."""
         if chosen.all() or not chosen.any():
-            raise DataError(f"{self.name}: the {len(chosen)} held-out examples are too few to set a test part apart")
+            few = too_few(len(chosen), "held-out example")
+            raise DataError(f"{self.name}: {few} to set a test part apart; {advice}")
         kept = np.flatnonzero(~chosen)
         test = taken(self.examples, np.flatnonzero(chosen))
         return replace(self, examples=taken(self.examples, kept), kept=kept, test=test)

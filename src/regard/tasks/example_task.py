@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 JUDGED, MOST_JUDGED, JUDGED_TOKENS = 200, 2_000, 60_000
 SHOWN = 3  # examples in a sample
 MOST_ANSWERS = 1 << 28  # probabilities by which a fitted model is judged
+# What to do where too few are held out to take a test from them.
+MORE = "give more examples, or compare with folds=5 (--folds 5), by which most are tested"
+LONGER = "give a longer series"
 
 
 class ExampleTask(ExampleKind, Task[C]):
@@ -75,7 +78,7 @@ class ExampleTask(ExampleKind, Task[C]):
         number = np.arange(len(dataset.examples))
         last = number >= round(len(number) * (1 - settings.test))
         chosen = last if self.by_time else here_and_there(places(self.keys(dataset.examples)), settings.test)
-        return dataset.set_apart(chosen)
+        return dataset.set_apart(chosen, LONGER if self.by_time else MORE)
 
     def part_of(self, data: str, settings: DataSettings, seed: int, processor: C) -> Sequence[Any]:
         return self.examples(data, settings, seed)

@@ -190,9 +190,14 @@ class LabelledText(LabelledKind, WholeTextTask[LabelProcessor]):
         return answer.text == example.label
 
     def describe(self, example: Labelled, answer: Answer) -> str:
-        chance = answer.details["probabilities"][answer.text]
         mark = "=" if self.is_right(example, answer) else f"(right: {example.label})"
-        return f"{example.text[:200]} -> {answer.text} {chance:.0%} {mark}"
+        return f"{example.text[:200]} -> {self.said(example, answer)} {mark}"
+
+    def said(self, example: Labelled, answer: Answer) -> str:
+        return f"{answer.text} {answer.details['probabilities'][answer.text]:.0%}"
+
+    def truth(self, example: Labelled) -> str:
+        return example.label
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:
         processor: LabelProcessor = run.processor

@@ -176,8 +176,11 @@ class Multilabel(MultilabelKind, WholeTextTask[SeveralProcessor]):
     def is_right(self, example: Several, answer: Answer) -> bool:
         return set(example.labels) == set(answer.details["labels"])
 
+    def truth(self, example: Several) -> str:
+        return ", ".join(example.labels) or NOTHING
+
     def describe(self, example: Several, answer: Answer) -> str:
-        mark = "=" if self.is_right(example, answer) else f"(right: {', '.join(example.labels) or NOTHING})"
+        mark = "=" if self.is_right(example, answer) else f"(right: {self.truth(example)})"
         return f"{example.text[:200]} -> {answer.text} {mark}"
 
     def reading(self, run: Trained, given: str, target: str | None) -> Reading:

@@ -100,14 +100,16 @@ def _lines(task: Task[Any], run: Trained, result: Result, facts: dict[str, Any])
 
 def _next_commands(task: Task[Any], run: Trained, result: Result) -> list[str]:
     where, example = shlex.quote(str(run.path)), run.held_out("valid")[0]
-    return [
-        task.command(where, example),
-        f"regard evaluate {where}",
-        f"regard show {where}",
-        f"regard explain {where}" + ("" if task.reads_files else f" {shlex.quote(task.typed(example))}")
+    typed = "" if task.reads_files else f" {shlex.quote(task.typed(example))}"
+    further = (
+        f"regard explain {where}{typed}"
         if "fit" in run.config
-        else f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'], result)}",
-    ]
+        else f"regard train --resume --out {where} --budget {longer(run.config['train']['budget'], result)}"
+    )
+    # Where there is nothing to forecast from, a forecaster is shown by an explanation too.
+    return list(
+        dict.fromkeys([task.command(where, example), f"regard evaluate {where}", f"regard show {where}", further])
+    )
 
 
 def longer(text: str, result: Result) -> str:

@@ -191,6 +191,9 @@ class Pairs(PairsKind, ExampleTask[PairProcessor]):
     def is_right(self, example: Pair, answer: Answer) -> bool:
         return answer.text == example.target
 
+    def truth(self, example: Pair) -> str:
+        return example.target
+
     def describe(self, example: Pair, answer: Answer) -> str:
         mark = "=" if self.is_right(example, answer) else f"(right: {example.target})"
         return f"{example.source} -> {answer.text} {mark}"

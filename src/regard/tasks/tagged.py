@@ -201,6 +201,14 @@ class TaggedText(TaggedKind, ExampleTask[TagProcessor]):
     def is_right(self, example: Tagged, answer: Answer) -> bool:
         return list(example.tags) == list(answer.details["tags"])
 
+    def said(self, example: Tagged, answer: Answer) -> str:
+        """The tags that are not the example's own, each with its word."""
+        told = zip(example.words, example.tags, answer.details["tags"], strict=True)
+        return ", ".join(f"{word}: {own}" for word, tag, own in told if own != tag)
+
+    def truth(self, example: Tagged) -> str:
+        return " ".join(example.tags)
+
     def describe(self, example: Tagged, answer: Answer) -> str:
         wrong = [
             f"{word}: {tag}"

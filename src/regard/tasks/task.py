@@ -199,6 +199,14 @@ class Task(DataKind, Generic[C]):
         """An example and what a model made of it, in a line."""
         return answer.text
 
+    def said(self, example: Any, answer: Answer) -> str:
+        """The same without the example, where that stands beside it."""
+        return answer.text
+
+    def truth(self, example: Any) -> str:
+        """The example's own answer, in a line; nothing where it has none."""
+        return ""
+
     def is_right(self, example: Any, answer: Answer) -> bool | None:
         """Whether the answer is the example's own; None where an answer is only more or less right."""
         return None

@@ -16,6 +16,7 @@ import numpy as np
 from regard.errors import UsageError
 from regard.evaluation.multilabel import best_threshold
 from regard.tasks.calibration import calibration, not_all, refuse_temperature, saved_facts
+from regard.terminal.label import too_few
 
 FEWEST = 20  # held-out labels by which a threshold is found
 HALF = 0.5
@@ -60,7 +61,7 @@ def threshold(logits: np.ndarray, hits: np.ndarray, held_out: int | None = None)
     """The one for held-out logits (n, L) and the labels that hold (n, L). held_out: as in `calibration`."""
     n, true = len(hits), int(hits.sum())
     if true < FEWEST:
-        few = f"{true} held-out labels are too few to find another"
+        few = f"{too_few(true, 'held-out label')} to find another"
         return Threshold(examples=n, told=few + not_all(n, held_out, f"{hits.shape[1]:,} labels"))
     # Of two classes with the logits 0 and z the chance of the second is that of the label.
     found = calibration(np.stack([np.zeros(logits.size), logits.ravel()], 1), hits.ravel().astype(np.int64))

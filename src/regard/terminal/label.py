@@ -48,6 +48,24 @@ def label(text: str) -> str:
     return "␣" * before + safe + "␣" * (len(text) - before - len(inner))
 
 
+def several(count: int, what: str) -> str:
+    """A count of something that takes an s.
+
+    >>> several(1, "example"), several(2000, "example")
+    ('1 example', '2,000 examples')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def too_few(count: int, what: str) -> str:
+    """The same as what is not enough.
+
+    >>> too_few(0, "window"), too_few(1, "window")
+    ('0 windows are too few', '1 window is too few')
+    """
+    return f"{several(count, what)} {'is' if count == 1 else 'are'} too few"
+
+
 def prose(text: str) -> str:
     """A text of one or more lines without anything that commands a terminal.
 

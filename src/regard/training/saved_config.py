@@ -22,6 +22,7 @@ PRESENT = {f"train.{train_settings.FORMER}": "train.track"}
 # What a run notes of its data beside the settings, and what was fitted.
 IDENTITY = ("name", "hash", "tokenizer")
 FIT: dict[str, Any] = {"tokens": int, "notes": tuple[str, ...]}
+BEGUN = "begun"  # what was solved for before the first step
 # What was counted of the model, for the eye alone.
 STATE: dict[str, Any] = {"bytes": int, "grows": bool, "length": int}
 # Facts that commands show where a model tells them.
@@ -58,7 +59,14 @@ def checked_config(content: Any) -> dict[str, Any]:
         decode(told, str, f"imported.{key}")
     if "fit" in config:
         _check_fit(_object(config["fit"], "fit"))
+    if BEGUN in config:
+        decode(_object(config[BEGUN], BEGUN).get("notes", []), FIT["notes"], f"{BEGUN}.notes")
     return config
+
+
+def notes_of(config: dict[str, Any]) -> list[str]:
+    """What a person should know of how a run was fitted, or of what was solved for before its first step."""
+    return [note for part in ("fit", BEGUN) for note in config.get(part, {}).get("notes", ())]
 
 
 def _check_sizes(sizes: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from regard.charts.chart import (
     Series,
+    Style,
     bar_chart,
     bar_drawing,
     interval_chart,
@@ -22,7 +23,7 @@ from regard.charts.chart import (
     point_chart,
 )
 from regard.charts.drawing import Dot, Drawing, Path, Words
-from regard.charts.plot import COLOURS, Axis, Frame, Plot
+from regard.charts.plot import COLOURS, Axis, Frame, Plot, ticks, told_apart
 from regard.charts.raster import png
 from regard.charts.svg import svg
 
@@ -44,7 +45,9 @@ def holds(picture: np.ndarray, colour: str) -> bool:
 
 
 def test_the_words_of_a_chart_are_in_its_svg_and_its_lines_take_the_colour_of_the_page():
-    root = ElementTree.fromstring(line_chart("Loss & <more>", LINES, *AXES, ["a <b> & c", "without points"]))
+    root = ElementTree.fromstring(
+        line_chart("Loss & <more>", LINES, *AXES, {name: Style(COLOURS[0]) for name in ("a <b> & c", "without points")})
+    )
     words = [element.text for element in root.iter(f"{SVG}text")]
     assert {"Loss & <more>", "tokens", "nats", "a <b> & c", "the best", "1", "10", "100"} <= set(words)
     assert "width" not in root.attrib
@@ -147,3 +150,12 @@ def test_numbers_of_crowded_points_stand_over_no_dot_and_over_no_other_number():
         assert nearest is dot or (dot.x, dot.y) in led
     assert {f"work {number}" for number in range(25)} <= {word.text for word in words}
     assert drawing.height >= max(word.y for word in words)
+
+
+@pytest.mark.parametrize("ends", [(0.9248, 0.9267), (0.0, 10.0), (12_340_000.0, 12_349_000.0), (-1e-5, 2e-5)])
+def test_no_two_ticks_of_an_axis_say_the_same(ends: tuple[float, float]) -> None:
+    values = ticks(ends, log=False)
+    words = told_apart(values)
+    assert len(set(words)) == len(words) == len(values) > 3
+    drawn = line_drawing("", [Series("a", [(0.0, ends[0]), (1.0, ends[1])])], Axis("x"), Axis("y"))
+    assert set(words) <= {shape.text for shape in drawn.shapes if isinstance(shape, Words)}

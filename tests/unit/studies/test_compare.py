@@ -21,13 +21,13 @@ import regard
 from regard.charts.page import SCRIPT
 from regard.core import registry
 from regard.errors import ResourceError, Stopped, UsageError
-from regard.run.settings import Origin, resolve
+from regard.run.settings import Origin, Settings, resolve
 from regard.studies import compare as comparing
 from regard.studies import training as racing
 from regard.studies.board import LineBoard
 from regard.studies.compare import compare
 from regard.studies.comparison import Comparison, from_report, read_report
-from regard.studies.entrant import common_size, entrants_for, read_entrant, sized
+from regard.studies.entrant import common_size, count, entrants_for, read_entrant, sized
 from regard.studies.notes import notes
 from regard.studies.protocol import Protocol, seeds_for
 from regard.studies.row import SCORES, trainings
@@ -165,6 +165,15 @@ def test_tokens_that_one_model_knew_and_another_did_not_are_shown(done: Comparis
     assert shown["text"].startswith("w0 w1 w2 w3 ... 14 more ... w18 ")
     told = json.loads((done.out / "report.json").read_text())["differ"]
     assert all({"text", *MODELS} == one.keys() for one in told)
+
+
+def test_an_input_is_shown_once_with_what_each_model_says_to_it() -> None:
+    from regard.studies.measure import disagreements
+
+    both = {"answers": ["in -> a", "x"], "inputs": ["in", "x"], "truths": ["a", "b"]}
+    first = both | {"right": [True, True], "said": ["a 90%", "b 80%"]}
+    second = both | {"right": [False, True], "said": ["b 60%", "b 70%"]}
+    assert disagreements([("m", first), ("n", second)]) == [{"input": "in", "right": "a", "m": "a 90% =", "n": "b 60%"}]
 
 
 def test_what_is_finished_is_not_trained_again(done: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,6 +314,17 @@ def test_sizes_are_within_a_twentieth_where_the_family_allows() -> None:
     for size in found[1:]:
         assert abs(size.parameters / 300_000 - 1) <= 0.05 or "off the common size" in size.note
     assert sum(abs(size.parameters / 300_000 - 1) <= 0.05 for size in found[1:]) >= 6
+
+
+def test_an_ensemble_has_the_size_of_all_its_parts() -> None:
+    def of(**more: Any) -> Settings:
+        told = {"model.name": "dan", "model.d_model": 32, **more}
+        return resolve({key: Origin(value, "--models") for key, value in told.items()})
+
+    one = sized(of(), 100, count(of(), 100) or 0)
+    several = sized(of(**{"train.ensemble": 3}), 100, one.parameters)
+    assert several.parameters == 3 * one.parameters
+    assert several.note.startswith("is an ensemble of 3, together +200% off the common size")
 
 
 def test_the_common_size_suits_the_budget_within_reason() -> None:

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from regard.charts.plot import COLOURS
 from regard.studies.comparison import Comparison
+from regard.studies.palette import MODELS, styles_of
 from regard.studies.protocol import Protocol
-from regard.studies.report_charts import charts, colour_order, colours, first_chart, further_charts, scores, slices
+from regard.studies.report_charts import charts, first_chart, further_charts, scores, slices
 from regard.studies.report_page import as_html
 from regard.studies.row import Row
-from regard.studies.summary import finding, recalled
-from regard.tasks import task_named
+from regard.studies.summary import finding, ranking, recalled
 
 RECALL = {"3-4": 1.0, "5-8": 0.5, "9-16": 0.25}
 
@@ -64,13 +63,10 @@ def copied(text: str) -> list[list[list[str]]]:
     return [list(csv.reader(io.StringIO(unescape(one)))) for one in found]
 
 
-def test_a_model_of_the_ladder_keeps_its_colour_whoever_else_is_there() -> None:
-    ladder = task_named("text").ladder
-    order = colour_order(FOUND)
-    assert (order.index("ngram"), order.index("lstm")) == (ladder.index("ngram"), ladder.index("lstm"))
-    fewer = colours(colour_order(replace(FOUND, rows=ROWS[1:])))
-    assert fewer["lstm"] == colours(order)["lstm"] == COLOURS[ladder.index("lstm")]
-    assert len(set(colours(order).values())) == 3
+def test_all_charts_draw_a_model_in_its_colour() -> None:
+    for drawn in (first_chart(FOUND), *charts(FOUND)):
+        assert all(MODELS[name] in drawn for name in ("ngram", "lstm") if name in drawn)
+    assert f'<span class="dot" style="background:{MODELS["lstm"]}"></span>lstm' in as_html(FOUND)
 
 
 def test_the_first_picture_is_of_recall_where_facts_are_asked_for_else_of_scores() -> None:
@@ -109,6 +105,50 @@ def test_the_words_say_what_the_pictures_show() -> None:
     )
 
 
+def again(first: Row, **more: Any) -> Row:
+    """A model that was trained a second time, by another seed."""
+    second = first.runs[0] | {"seed": 1} | more
+    return replace(first, runs=[*first.runs, second])
+
+
+def test_charts_and_words_are_of_all_trainings_as_the_ranking_is() -> None:
+    worse = {"3-4": 0.0, "5-8": 0.0, "9-16": 0.75}
+    bins = [[0.95, 0.5, 10]], [[0.95, 1.0, 30]]
+    more = {"score": 0.5, "speed": 300.0, "slices": {"recall by distance": worse}, "reliability": bins[1]}
+    rows = tuple(again(replace(one, runs=[one.runs[0] | {"reliability": bins[0]}]), **more) for one in ROWS)
+    found = replace(FOUND, rows=(*rows[:2], replace(rows[2], runs=[one | {"speed": 5e3} for one in rows[2].runs])))
+    assert "lstm 50%" in recalled(found)
+    assert ["ngram", "9-16", "0.5"] in copied(first_chart(found))[0]
+    drawn = charts(found)
+    speed = next(one for one in drawn if "speed of use" in one)
+    points = {name: (float(x), float(y)) for name, x, y in copied(speed)[0][1:]}
+    assert points["ngram"] == (200.0, pytest.approx((1.0 + 0.5) / 2 - 0.5))
+    assert {one.label: one.mean - 0.5 for one in found.order} == pytest.approx({k: y for k, (_, y) in points.items()})
+    chances = next(one for one in drawn if "Are chances true?" in one)
+    assert [(name, float(right)) for name, _, right in copied(chances)[0][3:]] == [
+        (one.label, (0.5 * 10 + 1.0 * 30) / 40) for one in rows
+    ]
+    assert ranking(found)[1][-1][-3:] == ["200", "40B", "1kB"]
+
+
+def test_what_is_of_one_training_says_so() -> None:
+    several = replace(FOUND, rows=tuple(again(one) for one in ROWS))
+    page = as_html(several)
+    assert "Held-out loss by seconds, first training of each" in page
+    assert "Where some are right and others wrong, first training of each" in page
+    assert "Of the first training of each: lstm was the first at a held-out loss of" in finding(several)
+    assert "first training" not in as_html(FOUND) + finding(FOUND)
+
+
+def test_a_curve_of_one_point_is_no_fit_at_once() -> None:
+    """Of an ensemble only the loss of the whole is known, when its last part has ended."""
+    whole = row("dan?train.ensemble=3", {18.0: 0.7})
+    found = replace(FOUND, rows=(ROWS[1], whole))
+    assert "fitted at once" not in finding(found)
+    by_time = next(one for one in charts(found) if "by seconds" in one)
+    assert [x for name, x, _ in copied(by_time)[0] if name == whole.label] == ["18.0"]
+
+
 def test_the_page_has_one_table_of_examples_and_every_number_to_copy() -> None:
     page = as_html(FOUND)
     assert ["text", "ngram", "lstm", "gpt?n_layers=3"] in [table[0] for table in copied(page)]
@@ -137,18 +177,19 @@ def test_chances_are_drawn_beside_the_line_on_which_they_are_true() -> None:
     ]
 
 
-def test_a_line_joins_distances_and_lengths_and_no_classes() -> None:
-    classes, lengths = {"bad": 0.5, "good": 0.75}, {"1-10": 0.5, "11-20": 0.25}
+@pytest.mark.parametrize(("one", "other"), [("bad", "good"), ("0", "1")])
+def test_a_line_joins_distances_and_lengths_and_no_classes(one: str, other: str) -> None:
+    classes, lengths = {one: 0.5, other: 0.75}, {"1-10": 0.5, "11-20": 0.25}
     rows = (row("lstm", {1.0: 1.0}, slices={"precision by class": classes, "by length": lengths}),)
     by_class, by_length = (chart for _, chart in slices(replace(FOUND, rows=rows)))
     assert (by_class.joined, by_class.y.label, by_class.x.label) == (False, "precision", "class")
     assert (by_length.joined, by_length.y.label, by_length.x.label) == (True, "loss", "length")
-    assert copied(by_class.html(["lstm"])) == [
-        [["model", "class", "precision"], ["lstm", "bad", "0.5"], ["lstm", "good", "0.75"]]
+    assert copied(by_class.html(styles_of(rows))) == [
+        [["model", "class", "precision"], ["lstm", one, "0.5"], ["lstm", other, "0.75"]]
     ]
 
 
 def test_a_score_of_which_more_is_better_lies_below_the_best_possible() -> None:
     found = replace(FOUND, protocol=Protocol("world:x", "labelled", "24s", 1), optimum=2.0)
-    assert "Test accuracy below the best possible" in scores(found, ["lstm"])
-    assert "Test loss above the best possible" in scores(FOUND, ["lstm"])
+    assert "Test accuracy below the best possible" in scores(found, styles_of(found.rows))
+    assert "Test loss above the best possible" in scores(FOUND, styles_of(ROWS))

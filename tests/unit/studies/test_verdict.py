@@ -7,7 +7,7 @@ import pytest
 
 from regard.evaluation.each import EachScore
 from regard.evaluation.student import t_quantile
-from regard.studies.standing import sentence
+from regard.studies.standing import ranks, sentence
 from regard.studies.verdict import Contestant, Verdict, holm, judged
 
 EXAMPLES = 80
@@ -104,12 +104,74 @@ def test_the_interval_of_examples_alone_is_that_of_their_mean() -> None:
     assert judged([Contestant("a", [EachScore.mean_of(values)])], True).order[0] == one
 
 
-@pytest.mark.parametrize("score", [1.0, 1 / 3, 0.0])
-def test_a_score_that_is_the_same_on_every_example_has_an_interval_of_no_width(score: float) -> None:
+@pytest.mark.parametrize("lower_is_better", [True, False])
+def test_a_score_that_is_the_same_on_every_example_has_no_interval(lower_is_better: bool) -> None:
     """A sum of thirds is rounded otherwise in every draw: that is no chance of the test."""
-    each = EachScore.mean_of(np.full(333, score))
-    (one,) = judged([Contestant("a", [each])], False).order
-    assert one.ends == (one.mean, one.mean)
+    each = EachScore.mean_of(np.full(333, 1 / 3))
+    (one,) = judged([Contestant("a", [each])], lower_is_better).order
+    assert (one.low, one.high) == (None, None)
+
+
+def test_a_share_of_rights_has_the_interval_of_wilson() -> None:
+    """By hand: of 19 of 19 the low end is 1 / (1 + 1.96^2 / 19)."""
+    (perfect,) = judged([Contestant("a", [EachScore.mean_of(np.ones(19))])], False).order
+    assert perfect.ends == (pytest.approx(1 / (1 + 1.959964**2 / 19)), 1.0)
+    (half,) = judged([Contestant("a", [EachScore.mean_of([0.0, 1.0])])], False).order
+    assert 0 < half.ends[0] < 0.1
+    assert 0.9 < half.ends[1] < 1
+    some = EachScore.mean_of(np.arange(1000) % 10 < 7)
+    (many,) = judged([Contestant("a", [some])], False).order
+    error = 1.96 * (0.7 * 0.3 / 1000) ** 0.5
+    assert many.ends == (pytest.approx(0.7 - error, abs=0.003), pytest.approx(0.7 + error, abs=0.003))
+
+
+def test_an_interval_of_sentences_is_wider_than_that_of_as_many_words_apart() -> None:
+    """All of the words of a sentence are right together: there are as many answers as sentences."""
+    right = np.arange(60) % 3 > 0
+    (one,) = judged([Contestant("a", [EachScore(10.0 * right, np.full(60, 10.0))])], False).order
+    (apart,) = judged([Contestant("a", [EachScore.mean_of(right)])], False).order
+    assert one.ends == (pytest.approx(apart.ends[0], abs=0.01), pytest.approx(apart.ends[1], abs=0.01))
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+@pytest.mark.parametrize("count", [2, 3, 5, 10])
+def test_of_few_answers_at_random_a_winner_is_named_at_most_one_time_in_twenty(count: int, share: float) -> None:
+    chance = np.random.default_rng(count)
+    found = []
+    for _ in range(400):
+        models = [EachScore.mean_of(chance.random(count) < share) for _ in range(2)]
+        found.append(judged([Contestant(name, [one], True) for name, one in zip("ab", models, strict=True)], False))
+    assert sum(one.winner is not None for one in found) <= 20
+    if count < 6:
+        assert all(one.winner is None for one in found)
+
+
+def test_two_examples_that_come_out_alike_are_no_proof_and_many_are() -> None:
+    def verdict(count: int) -> Verdict:
+        right, wrong = (EachScore.mean_of(np.full(count, score)) for score in (1.0, 0.0))
+        return judged([Contestant("linear", [right], True), Contestant("majority", [wrong], True)], False)
+
+    assert (verdict(2).winner, verdict(2).p) == (None, (("majority", 0.5),))
+    assert verdict(5).winner is None
+    assert (verdict(6).winner, verdict(6).p) == ("linear", (("majority", 2 / 64),))
+    assert dict(verdict(100).p)["majority"] < 1e-20
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_an_exact_tie_is_told_as_one_and_not_as_a_lead(fitted: bool) -> None:
+    """Each is right on 13 of 19 examples, not the same ones, and a third model on 8 of them."""
+    first, others = np.arange(19) < 13, np.arange(19) >= 6
+    models = [("naive_bayes", first), ("dan", others), ("majority", np.arange(19) < 8)]
+    found = judged([Contestant(name, [EachScore.mean_of(right)], fitted) for name, right in models], False)
+    assert ranks(found.order) == [1, 1, 3]
+    words = sentence(found, {}, "1m", "accuracy", "test")
+    if fitted:
+        near = ", and majority is within noise of them"
+        assert words == f"No winner at 1m a model: naive_bayes and dan are level at accuracy 0.6842{near}."
+    else:
+        assert words.startswith("naive_bayes and dan are level on this test, one training each, at 1m a model")
+        assert "accuracy 0.6842, then majority with 0.4211;" in words
+    assert not any(word in words for word in ("ahead", "leads"))
 
 
 def test_holm_corrects_for_the_number_of_comparisons() -> None:

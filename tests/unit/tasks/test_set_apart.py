@@ -81,7 +81,8 @@ def test_text_has_a_test_part_too_and_it_travels_through_the_cache(tmp_path: Pat
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"data\.test"):
         DataSettings(test=1.0)
-    with pytest.raises(DataError, match="too few to set"):
+    few = "1 held-out example is too few to set a test part apart; give more examples, or compare with folds=5"
+    with pytest.raises(DataError, match=few):
         task_named("pairs").ready(DataSettings(path="world:dates?train=5&valid=1", task="pairs", test=0.5), 0)
     run = regard.train(
         "fnn", "world:stories?train=9&valid=3", budget="1steps", size="tiny", out=tmp_path / "r", quiet=True
