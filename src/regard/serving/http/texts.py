@@ -14,7 +14,7 @@ from regard.serving.http.body import asked
 from regard.serving.http.choices import Choices
 from regard.serving.http.client import EngineClient
 from regard.serving.http.constrained import pattern_of
-from regard.serving.http.errors import Error
+from regard.serving.http.errors import Error, ending
 from regard.serving.http.form import ChatForm, CompletionForm, Form
 from regard.serving.http.names import named
 from regard.serving.http.schema import ChatRequest, CompletionRequest, Sampled
@@ -110,7 +110,7 @@ class Texts:
     def _admit(self, rows: int, nbytes: int) -> None:
         """Refuse what would wait too long, before anything of it is done."""
         if self.draining:
-            raise Error(503, "the server is ending: ask another one, or this one later", retry=10)
+            raise ending()
         slots = sum(told["slots"] for told in self.engine.models.values()) or 1
         if self.rows and self.rows + rows > slots + self.settings.queue:
             raise Error(503, "too many requests are waiting: try again later", code="overloaded", retry=2)
