@@ -67,7 +67,7 @@ async def _listen(settings: Settings, engine: EngineClient, listening: socket.so
     import uvicorn
 
     from regard.serving.http.app import Server
-    from regard.serving.http.protocol import Deadlined
+    from regard.serving.http.protocol import Deadlined, connections_at_once
 
     class Listening(uvicorn.Server):
         """uvicorn's server without its handlers of signals: who starts it says what they mean."""
@@ -76,10 +76,15 @@ async def _listen(settings: Settings, engine: EngineClient, listening: socket.so
         def capture_signals(self) -> Any:
             yield
 
+    class Bounded(Deadlined):
+        """A connection of a server that may have so many files."""
+
+        most = connections_at_once()
+
     server = Server(settings, engine)
     config = uvicorn.Config(
         server.application(),
-        http=Deadlined,
+        http=Bounded,
         ws="none",
         lifespan="off",
         access_log=False,
