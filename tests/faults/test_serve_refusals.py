@@ -123,3 +123,24 @@ def received(line: socket.socket) -> bytes:
     while more := line.recv(1 << 16):
         found += more
     return found
+
+
+def test_no_path_of_the_machine_stands_in_what_is_told_of_runs(server: Served) -> None:
+    """Neither where a run has learnt from nor where one lies that has gone or is damaged."""
+    folder = server.log.parent
+    for name in ("gone", "broken"):
+        shutil.copytree(folder / "runs" / "gpt", folder / "other" / name)
+    with serving(folder, "runs/gpt", "other/gone", "other/broken") as other:
+        shutil.rmtree(folder / "other" / "gone")
+        (folder / "other" / "broken" / "config.json").write_text("{", encoding="utf-8")
+        listed = other.get("api/runs")
+        about = {run["name"]: run for run in listed.json()["runs"]}
+        assert about["gpt"]["settings"]["data.path"] == about["gpt"]["data"][1] == "my.txt"
+        assert "gone" in about["gone"]["error"]
+        assert "broken" in about["broken"]["error"]
+        places = [{"name": name, "offset": 0, "mark": ""} for name in about]
+        answers = [listed, other.post("api/progress", {"runs": places})]
+        answers += [other.post("v1/score", {"model": name, "input": "the"}) for name in about]
+        answers += [other.post("v1/explain", {"model": "gpt", "input": "the", "view": "next"})]
+        assert [answer.status_code for answer in answers[:2]] == [200, 200]
+        assert not [answer.text for answer in answers if str(folder) in answer.text or str(folder.name) in answer.text]

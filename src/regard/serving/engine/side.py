@@ -23,6 +23,7 @@ from regard.run.chat import conversation
 from regard.run.run import Run
 from regard.serving.api import Api
 from regard.serving.engine.ask import LONGEST_PROMPT, refusal
+from regard.serving.engine.placeless import without_paths
 from regard.serving.guard import Refused
 from regard.serving.provider import RunProvider
 from regard.serving.wanted import LONGEST, SHORTER, Wanted, answering
@@ -101,7 +102,7 @@ class Side:
             posts = self.api.posts
             self._check_reads_text(asked)
             found = posts[message["path"]](asked) if message["post"] else self.api.gets[message["path"]]()
-            return self._without_paths(found)
+            return without_paths(found, self.provider.find())
         if verb == "explain":
             return self._explain(message["run"], asked)
         with self.provider.lent(message["run"]) as run:
@@ -110,7 +111,7 @@ class Side:
     def _explain(self, run: str, asked: Mapping[str, Any]) -> Any:
         self._check_reads_text({"run": run})
         view = self.provider.view(run, asked["view"], asked["input"], asked["options"])
-        view = replace(view, about=self._without_paths({"about": view.about})["about"])
+        view = replace(view, about=without_paths({"about": view.about}, self.provider.find())["about"])
         return view.to_html() if asked["html"] else plain(view.to_dict())
 
     def _check_reads_text(self, asked: Mapping[str, Any] | None) -> None:
@@ -121,14 +122,6 @@ class Side:
             with self.provider.lent(run) as loaded:
                 if loaded.task.reads_files:
                     raise UsageError(f"{run} reads files, and a server opens none that a client names")
-
-    def _without_paths(self, found: dict[str, Any]) -> dict[str, Any]:
-        """A view that says the names of runs where it would say where they lie."""
-        names = {str(path): name for name, path in self.provider.find().items()}
-        if not isinstance(found.get("about"), Mapping):
-            return found
-        about = {key: names.get(str(value), value) for key, value in found["about"].items()}
-        return found | {"about": about}
 
 
 def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:
