@@ -88,6 +88,7 @@ class Gate:
     async def _passed(self, scope: Scope, receive: Receive, send: Send, facts: dict[str, Any]) -> None:
         try:
             facts["client"] = self._check(scope)
+            scope["state"]["client"] = facts["client"] or _address(scope)
         except Refused as error:
             told = error if isinstance(error, Error) else Error(error.status, str(error))
             # The lab's page knows a refusal as a line.
@@ -104,7 +105,7 @@ class Gate:
         headers = Headers()
         for name, value in scope["headers"]:
             headers[name.decode("latin-1")] = value.decode("latin-1")
-        path, address = scope["path"], (scope.get("client") or ("", 0))[0]
+        path = scope["path"]
         if self.settings.is_local:
             check_host(headers)
         if scope["method"] == "POST":
@@ -113,7 +114,7 @@ class Gate:
             return "health"
         who = self._key(headers) if self.settings.keys and path not in PAGES and not path.startswith("/web/") else ""
         if path.startswith(COUNTED) and scope["method"] == "POST":
-            self.rates.check(who or address, time.monotonic())
+            self.rates.check(who or _address(scope), time.monotonic())
         return who
 
     def _key(self, headers: Headers) -> str:
@@ -134,6 +135,10 @@ class Gate:
         told = {"time": round(time.time(), 3), "method": scope["method"], "path": path, "status": status, "ms": spent}
         told |= {name: value for name, value in facts.items() if value != ""}
         print(json.dumps(told), file=sys.stderr, flush=True)
+
+
+def _address(scope: Scope) -> str:
+    return (scope.get("client") or ("", 0))[0]
 
 
 def _digest(key: bytes) -> bytes:

@@ -122,6 +122,7 @@ class Others:
             raise Error(503, "too many questions are waiting: try again later", code="overloaded", retry=2)
         request.state.facts["model"] = model
         message = {"do": "work", "verb": verb, "run": model, "asked": about, "seconds": LONGEST, **(more or {})}
+        message["client"] = request.state.client
         self.waiting += 1
         try:
             return await one_answer(self.engine, message, request.receive, min(LONGEST, self.settings.timeout))

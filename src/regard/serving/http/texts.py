@@ -100,7 +100,7 @@ class Texts:
         facts |= {"model": messages[0]["run"], "n": rows, "max_tokens": messages[0]["max_tokens"]}
         if self.settings.logs_prompts:
             facts["prompts"] = [message.get("messages") or message["prompt"] for message in messages]
-        box, numbers = self.engine.submit(messages)
+        box, numbers = self.engine.submit([message | {"client": request.state.client} for message in messages])
         choices = Choices(numbers, given.n, waits)
         under = Underway(self.engine, box, numbers, choices, form, self.settings.timeout, facts)
         with_usage = given.stream_options is not None and given.stream_options.include_usage
