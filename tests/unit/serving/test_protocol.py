@@ -1,4 +1,4 @@
-"""Connections of a server: which of them give way when there are too many."""
+"""Connections of a server: which of them are cut, when there are too many and where nobody reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,6 +22,7 @@ from regard.serving.http import protocol
 from regard.serving.http.protocol import Deadlined
 
 LATE = 60.0  # seconds that anything is waited for
+LONG = 1 << 24  # bytes of an answer, of which the system keeps a part
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -37,7 +38,8 @@ class Served:
         if scope["path"] == "/waits":
             self.waits += 1
             await self.go_on.wait()
-        await Response(b"told")(scope, receive, send)
+        content = b"told" if scope["path"] != "/long" else bytes(LONG) + b"told"
+        await Response(content)(scope, receive, send)
 
     async def line(self) -> Line:
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -95,6 +97,64 @@ def told(question: Callable[[Served], Awaitable[Any]], kind: type[Deadlined]) ->
             return await question(app)
 
     return awaited(run())
+
+
+class Watched(Deadlined):
+    """One whose reader is looked at when the test says so, and not by the clock. left: what it had not taken before."""
+
+    all: ClassVar[list[Watched]] = []
+    left = 0
+
+    def pause_writing(self) -> None:
+        self.all.append(self)
+        super().pause_writing()
+
+    def _wait_for_reader(self) -> None:
+        self.left = self._left()
+
+    def look(self) -> None:
+        self._look_at_reader(self.left)
+
+    def has_taken(self) -> bool:
+        return self.left - self._left() >= protocol.LEAST
+
+
+async def behind(app: Served) -> tuple[Line, Watched]:
+    """A connection whose reader has asked for a long answer and taken its first bytes."""
+    Watched.all.clear()
+    line = await app.asking("/long")
+    await line[0].readline()
+    await until(lambda: bool(Watched.all))
+    return line, Watched.all[-1]
+
+
+def test_who_reads_is_not_cut_however_long_it_takes_and_who_does_not_is() -> None:
+    async def question(app: Served) -> None:
+        line, other = await behind(app)
+        for _ in range(4):
+            await line[0].readexactly(LONG // 8)
+            await until(other.has_taken)
+            other.look()
+        assert not other.transport.is_closing()
+        other.look()
+        assert other.transport.is_closing()
+
+    told(question, Watched)
+
+
+def test_who_has_caught_up_is_looked_at_no_more() -> None:
+    async def question(app: Served) -> None:
+        line, other = await behind(app)
+        count, piece = 0, b""
+        while not piece.endswith(b"told"):
+            piece = await line[0].read(1 << 20)
+            count += len(piece)
+        assert LONG < count < LONG + 1000
+        assert other.behind is None
+        ask(line, "/told")
+        assert await answer(line)
+
+    told(question, Watched)
 
 
 class Few(Deadlined):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +11,9 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 IN_TIME = 10.0  # seconds within which a request has come whole
-READ_IN = 10.0  # seconds within which a reader that has fallen behind reads on
+READ_IN = 10.0  # seconds within which a reader that has fallen behind takes more
+LEAST = 10_000  # bytes that it takes in that time, at least
+READ_ALL = 600.0  # seconds within which it has caught up
 MOST = 1024  # connections
 OTHER_FILES = 64  # that a process has open beside its connections
 
@@ -25,6 +28,7 @@ class Deadlined(H11Protocol):
     most = MOST
     arriving: asyncio.TimerHandle | None = None
     stalled: asyncio.TimerHandle | None = None
+    behind: asyncio.TimerHandle | None = None
     silent_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -53,6 +57,7 @@ class Deadlined(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop("arriving")
         self._stop("stalled")
+        self._stop("behind")
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -63,12 +68,29 @@ class Deadlined(H11Protocol):
             self._stop("arriving")
 
     def pause_writing(self) -> None:
-        self.stalled = self.loop.call_later(READ_IN, self._abort)
+        self.behind = self.loop.call_later(READ_ALL, self._abort)
+        self._wait_for_reader()
         super().pause_writing()
 
     def resume_writing(self) -> None:
         self._stop("stalled")
+        self._stop("behind")
         super().resume_writing()
+
+    def _wait_for_reader(self) -> None:
+        self.stalled = self.loop.call_later(READ_IN, self._look_at_reader, self._left())
+
+    def _look_at_reader(self, left: int) -> None:
+        """Cut who has taken next to nothing. left: what was to be taken when it was looked last."""
+        if left - self._left() < LEAST:
+            self._abort()
+        else:
+            self._wait_for_reader()
+
+    def _left(self) -> int:
+        """Bytes that the reader has not taken, here and in the system."""
+        transport: Any = self.transport
+        return transport.get_write_buffer_size() + waiting_in_system(transport.get_extra_info("socket"))
 
     def _expect(self) -> None:
         self.arriving = self.loop.call_later(IN_TIME, self._abort)
@@ -82,6 +104,22 @@ class Deadlined(H11Protocol):
         if timer is not None:
             timer.cancel()
             setattr(self, name, None)
+
+
+def waiting_in_system(connection: Any) -> int:
+    """Bytes that a system keeps for the other end of a connection; 0 where it does not tell.
+
+    It takes more from a program only when much of what it keeps has gone, which may be minutes for a slow reader.
+    """
+    count = array("i", [0])
+    try:
+        from fcntl import ioctl
+        from termios import TIOCOUTQ
+
+        ioctl(connection.fileno(), TIOCOUTQ, count)
+    except (ImportError, OSError, AttributeError):
+        return 0
+    return count[0]
 
 
 def connections_at_once() -> int:
