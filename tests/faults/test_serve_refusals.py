@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -84,6 +85,39 @@ def test_a_damaged_run_is_told_in_a_line(
     assert line.startswith("regard: error: ")
     assert "300 bytes" in line
     assert "Error:" not in line
+
+
+def test_runs_that_cannot_be_loaded_keep_no_other_from_being_served(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A damaged one and one that has no weights yet, both newer than the one that is whole."""
+    whole = server.log.parent / "runs" / "gpt"
+    for name in ("whole", "damaged", "begun"):
+        shutil.copytree(whole, tmp_path / "runs" / name)
+    damaged, begun = tmp_path / "runs" / "damaged", tmp_path / "runs" / "begun"
+    with (damaged / "model.safetensors").open("r+b") as weights:
+        weights.truncate(300)
+    (begun / "model.safetensors").unlink()
+    for number, name in enumerate(("whole", "damaged", "begun")):
+        os.utime(tmp_path / "runs" / name / "config.json", (number, number))
+    with serving(tmp_path) as other:
+        assert other.get("health/ready").status_code == 200
+        assert other.post("v1/completions", {"model": "whole", "prompt": "the", "max_tokens": 1}).status_code == 200
+        about = {one["id"]: one["regard"] for one in other.get("v1/models").json()["data"]}
+        assert "error" not in about["whole"]
+        assert "300 bytes" in about["damaged"]["error"]
+        assert str(tmp_path) not in other.get("v1/models").text
+        lines = [line for line in other.log.read_text(encoding="utf-8").splitlines() if "not served" in line]
+        assert [line.partition(" ")[0] for line in lines] == ["begun", "damaged"]
+        shutil.copy(whole / "model.safetensors", damaged)
+        assert other.post("v1/score", {"model": "damaged", "input": "the"}).status_code == 200
+    monkeypatch.chdir(tmp_path)
+    shutil.rmtree(tmp_path / "runs" / "whole")
+    (damaged / "model.safetensors").write_bytes(b"")
+    assert main(["serve", "--port", "0"]) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("regard: error: ")
+    assert line.endswith("nor can any other be loaded")
 
 
 def test_who_was_refused_has_not_left(server: Served) -> None:
