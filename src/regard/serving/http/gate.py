@@ -21,7 +21,7 @@ from regard.serving.http.errors import JSON, Error
 from regard.serving.http.settings import Settings
 
 OPEN = frozenset({"/health", "/health/live", "/health/ready"})  # asked by machines that have no key
-PAGES = frozenset({"/", "/docs", "/openapi.json", "/favicon.ico"})  # and these say nothing of runs
+PAGES = frozenset({"/", "/lab", "/docs", "/openapi.json", "/favicon.ico"})  # and these say nothing of runs
 COUNTED = ("/v1/", "/api/")  # what a model answers
 MOST_BUCKETS = 4096
 
