@@ -82,6 +82,7 @@ def test_without_a_key_nothing_is_answered_but_health(server: Served) -> None:
         assert server.get("api/runs", headers=headers).status_code == 401
         assert server.get("metrics", headers=headers).status_code == 401
     assert server.get("health/live").status_code == 200
+    assert server.get("health").json() == {"live": True, "ready": True}
     assert server.post("v1/completions", {"prompt": "the"}, headers=HEADERS).status_code == 200
 
 

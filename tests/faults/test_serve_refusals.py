@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import socket
@@ -86,6 +87,39 @@ def test_a_damaged_run_is_told_in_a_line(
     assert "Error:" not in line
 
 
+def test_runs_that_cannot_be_loaded_keep_no_other_from_being_served(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A damaged one and one that has no weights yet, both newer than the one that is whole."""
+    whole = server.log.parent / "runs" / "gpt"
+    for name in ("whole", "damaged", "begun"):
+        shutil.copytree(whole, tmp_path / "runs" / name)
+    damaged, begun = tmp_path / "runs" / "damaged", tmp_path / "runs" / "begun"
+    with (damaged / "model.safetensors").open("r+b") as weights:
+        weights.truncate(300)
+    (begun / "model.safetensors").unlink()
+    for number, name in enumerate(("whole", "damaged", "begun")):
+        os.utime(tmp_path / "runs" / name / "config.json", (number, number))
+    with serving(tmp_path) as other:
+        assert other.get("health/ready").status_code == 200
+        assert other.post("v1/completions", {"model": "whole", "prompt": "the", "max_tokens": 1}).status_code == 200
+        about = {one["id"]: one["regard"] for one in other.get("v1/models").json()["data"]}
+        assert "error" not in about["whole"]
+        assert "300 bytes" in about["damaged"]["error"]
+        assert str(tmp_path) not in other.get("v1/models").text
+        lines = [line for line in other.log.read_text(encoding="utf-8").splitlines() if "not served" in line]
+        assert [line.partition(" ")[0] for line in lines] == ["begun", "damaged"]
+        shutil.copy(whole / "model.safetensors", damaged)
+        assert other.post("v1/score", {"model": "damaged", "input": "the"}).status_code == 200
+    monkeypatch.chdir(tmp_path)
+    shutil.rmtree(tmp_path / "runs" / "whole")
+    (damaged / "model.safetensors").write_bytes(b"")
+    assert main(["serve", "--port", "0"]) == 4
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("regard: error: ")
+    assert line.endswith("nor can any other be loaded")
+
+
 def test_who_was_refused_has_not_left(server: Served) -> None:
     before = events(server)
     assert post(server, "v1/completions", {"prompt": "the " * 9000, "max_tokens": 1}).status_code == 400
@@ -123,3 +157,24 @@ def received(line: socket.socket) -> bytes:
     while more := line.recv(1 << 16):
         found += more
     return found
+
+
+def test_no_path_of_the_machine_stands_in_what_is_told_of_runs(server: Served) -> None:
+    """Neither where a run has learnt from nor where one lies that has gone or is damaged."""
+    folder = server.log.parent
+    for name in ("gone", "broken"):
+        shutil.copytree(folder / "runs" / "gpt", folder / "other" / name)
+    with serving(folder, "runs/gpt", "other/gone", "other/broken") as other:
+        shutil.rmtree(folder / "other" / "gone")
+        (folder / "other" / "broken" / "config.json").write_text("{", encoding="utf-8")
+        listed = other.get("api/runs")
+        about = {run["name"]: run for run in listed.json()["runs"]}
+        assert about["gpt"]["settings"]["data.path"] == about["gpt"]["data"][1] == "my.txt"
+        assert "gone" in about["gone"]["error"]
+        assert "broken" in about["broken"]["error"]
+        places = [{"name": name, "offset": 0, "mark": ""} for name in about]
+        answers = [listed, other.post("api/progress", {"runs": places})]
+        answers += [other.post("v1/score", {"model": name, "input": "the"}) for name in about]
+        answers += [other.post("v1/explain", {"model": "gpt", "input": "the", "view": "next"})]
+        assert [answer.status_code for answer in answers[:2]] == [200, 200]
+        assert not [answer.text for answer in answers if str(folder) in answer.text or str(folder.name) in answer.text]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -165,3 +166,26 @@ def test_other_questions_have_the_same_time(server: Served) -> None:
     assert all(int(answer.headers["retry-after"]) > 0 for answer in answers)
     assert time.monotonic() - begun < 3 * SECONDS + LATE
     assert server.post("v1/score", {"input": "the cat"}).status_code == 200
+
+
+def test_an_answer_that_takes_long_is_handed_back_by_a_server_that_is_told_to_end_twice(folder: Path) -> None:
+    asked = {"input": ["the"] * 3000, "options": {"max_tokens": 4000, "beam": 8}}
+    with serving(folder) as ends, ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ends.post, "v1/predict", asked)
+        until(lambda: ends.gauge("regard_requests_open") == 2, LATE)
+        ends.process.send_signal(signal.SIGTERM)
+        until(lambda: not listens(ends), LATE)
+        ends.process.send_signal(signal.SIGTERM)
+        assert answer.result().status_code == 503
+        assert "the server is ending" in answer.result().json()["error"]["message"]
+        assert int(answer.result().headers["retry-after"]) > 0
+        assert ends.process.wait(LATE) == 0
+        assert "Traceback" not in ends.log.read_text(encoding="utf-8")
+
+
+def listens(server: Served) -> bool:
+    try:
+        server.connect().close()
+    except OSError:
+        return False
+    return True

@@ -36,6 +36,23 @@ def test_a_text_is_written_into_the_page_and_is_no_html(open_page: Any, server: 
     assert len(page.locator(".written").inner_text()) > len("the <img src=x onerror=alert(1)>")
 
 
+def test_the_lab_asks_for_the_key_of_a_server(open_page: Any, server: Served) -> None:
+    folder = server.log.parent
+    (folder / "keys").write_text("secret\n", encoding="utf-8")
+    with serving(folder, "runs/lstm", "--slots", "2", "--api-key", "keys") as guarded:
+        page = open_page(guarded.url, expects=("401",))
+        page.get_by_role("link", name="lab").click()
+        page.get_by_text("The server asks for a key.").wait_for()
+        page.get_by_label("Key").fill("wrong")
+        page.get_by_label("Key").press("Enter")
+        page.get_by_text("none of the keys").wait_for()
+        page.get_by_label("Key").fill("secret")
+        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("link", name="lstm").first.wait_for()
+        assert page.locator("dialog.key").count() == 0
+        page.close()  # else it asks on when the server has ended
+
+
 def test_what_may_be_asked_is_listed_without_a_network(open_page: Any, server: Served) -> None:
     page = open_page(f"{server.url}docs")
     page.get_by_text("POST /v1/completions").wait_for()

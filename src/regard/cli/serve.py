@@ -110,7 +110,7 @@ def serve(
         )
 
     names = list(settings.paths)
-    listen(settings, lambda url, models: _tell(common, url, names, models))
+    listen(settings, lambda url, models, failed: _tell(common, url, names, models, failed))
 
 
 def require_extra() -> None:
@@ -150,8 +150,11 @@ def bytes_of(size: str | None) -> int | None:
     return int(number) << powers[unit]
 
 
-def _tell(common: CommonOnDevice, url: str, names: list[str], models: dict[str, Any]) -> None:
-    common.screen.object({"url": url, "models": sorted(names)})
+def _tell(common: CommonOnDevice, url: str, names: list[str], models: dict[str, Any], failed: dict[str, str]) -> None:
+    for name, why in failed.items():
+        common.screen.note(f"{name} is not served as long as it cannot be loaded: {why}")
+    names = [name for name in names if name not in failed]
+    common.screen.object({"url": url, "models": sorted(names), "failed": failed})
     common.screen.line(url if common.quiet else _told(url, names, models))
     sys.stdout.flush()
 

@@ -30,6 +30,11 @@ from regard.kernels.operators import count_fallback
 _RECORDING = threading.Lock()
 
 
+def is_recording() -> bool:
+    """Whether a step is being tried or recorded in some thread, for which others wait."""
+    return _RECORDING.locked()
+
+
 @functools.cache
 def _stream_of(device: torch.device) -> torch.cuda.Stream:
     """The one stream on which steps are tried and recorded: libraries keep memory for every stream that they meet."""

@@ -19,7 +19,7 @@ from regard.serving.guard import Refused
 from regard.training.run_folder import CONFIG, WEIGHTS
 
 IN_MEMORY = 4  # runs
-COPIES = 3  # of one run, at most
+COPIES = 3  # of one run, at most, unless told otherwise; and those that are kept
 WAITING = 8  # long questions that wait for their turn
 BETWEEN = 0.1  # seconds between two looks at whether a question that waits is still wanted
 
@@ -27,10 +27,10 @@ Key = tuple[Path, tuple[int, ...]]
 
 
 class RunPool:
-    """Runs by their folders. A folder that was written anew is another run."""
+    """Runs by their folders. A folder that was written anew is another run. copies: of one that are lent at most."""
 
-    def __init__(self, load: Callable[[Path], Any]) -> None:
-        self.load = load
+    def __init__(self, load: Callable[[Path], Any], copies: int = COPIES) -> None:
+        self.load, self.copies = load, copies
         self.changed = Condition()
         self.free: OrderedDict[Key, list[Any]] = OrderedDict()
         self.count: Counter[Key] = Counter()
@@ -46,7 +46,10 @@ class RunPool:
             yield run
         finally:
             with self.changed:
-                self.free[key].append(run)
+                if len(self.free[key]) < COPIES:
+                    self.free[key].append(run)
+                else:
+                    self.count[key] -= 1
                 self._forget()
                 self.changed.notify_all()
 
@@ -65,17 +68,17 @@ class RunPool:
                     del self.free[key], self.count[key]
 
     def _taken(self, key: Key) -> Any:
-        with self.changed:
-            while True:
+        while True:
+            with self.changed:
                 free = self.free.setdefault(key, [])
                 self.free.move_to_end(key)
                 if free:
                     return free.pop()
-                if self.count[key] < COPIES:
+                if self.count[key] < self.copies:
                     self.count[key] += 1
                     break
                 self.changed.wait(BETWEEN)
-                wanted.check()
+            wanted.check()  # outside of the lock, as it may let those compute who give a run back
         try:
             return self.load(key[0])
         except BaseException:

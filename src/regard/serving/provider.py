@@ -14,7 +14,7 @@ from regard.serving import wanted
 from regard.serving.beginning import example_input
 from regard.serving.curves import progress
 from regard.serving.lecture_room import LectureRoom
-from regard.serving.pool import RunPool, Turns
+from regard.serving.pool import COPIES, RunPool, Turns
 from regard.serving.shelf import facts
 from regard.training.follow import Place
 
@@ -70,6 +70,7 @@ class RunProvider:
 
     find  looks for runs, by their names; asked whenever the page lists them, so that new ones appear.
     load  gives the run of a folder, which nobody else uses; None reads the folder.
+    copies  of one run that are lent at a time.
     """
 
     def __init__(
@@ -77,12 +78,13 @@ class RunProvider:
         find: Callable[[], Mapping[str, Path]],
         device: str = "auto",
         load: Callable[[Path], Any] | None = None,
+        copies: int = COPIES,
     ) -> None:
         self.find = find
         self.device = device
         self.load = load
         self.paths: Mapping[str, Path] = {}
-        self.pool = RunPool(self._loaded)
+        self.pool = RunPool(self._loaded, copies)
         self.turns = Turns()
         self.kept: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
         self.room = LectureRoom()

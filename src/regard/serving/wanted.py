@@ -27,15 +27,18 @@ BETWEEN = 0.05  # seconds between two looks at the connection
 class Wanted:
     """is_gone  whether the one who asked has left.
     seconds  that the answer may take. instead: what to ask for where it takes longer.
+    give_way  lets others compute for a while.
     """
 
     is_gone: Callable[[], bool]
     seconds: float = LONGEST
     instead: str = SHORTER
+    give_way: Callable[[], None] = lambda: None
     begun: float = field(default_factory=time.monotonic)
     looked: float = 0.0
 
     def check(self) -> None:
+        self.give_way()
         now = time.monotonic()
         if now - self.begun > self.seconds:
             raise Refused(503, f"this takes longer than {self.seconds:g} seconds and was stopped: {self.instead}")

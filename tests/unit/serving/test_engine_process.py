@@ -109,7 +109,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
     yield served
     for engine in engines:
-        engine.side.pool.shutdown(cancel_futures=True)
+        engine.side.shutdown()
         for room in engine.rooms.open.values():
             room.close()
 
@@ -197,6 +197,41 @@ def test_who_leaves_before_a_run_is_there_is_not_answered(serve: Serve, renderin
     served.until(lambda: served.told.finished(2))
     assert not rendering.begun.is_set()
     assert not served.told.of("begun", 1)
+
+
+def test_texts_are_made_ready_while_other_questions_take_long(serve: Serve) -> None:
+    served, let = serve({"a": talking_run(PLAIN)}), Event()
+    served.engine.side.verbs["score"] = lambda _run, _asked: let.wait(LATE)
+    for number in range(10, 20):
+        served.engine.inbox.put({"do": "work", "verb": "score", "run": "a", "asked": {}, "id": number})
+    try:
+        served.ask(1, **TURNS)
+        served.ask(2, pattern="the|cat")
+        served.until(lambda: served.told.finished(1) and served.told.finished(2))
+        assert not let.is_set()
+    finally:
+        let.set()
+    served.until(lambda: all(served.told.of("answer", number) for number in range(10, 20)))
+
+
+def test_a_score_is_told_beside_longer_ones_of_the_same_client(serve: Serve) -> None:
+    """These ask before every part of a model whether they are still wanted, and let others go on there."""
+    served, done = serve({"a": text_run("lstm")}), Event()
+    score = served.engine.side.verbs["score"]
+
+    def scored(run: Run, asked: Any) -> Any:
+        while asked["is_long"] and not done.is_set():
+            score(run, asked)
+        return score(run, asked)
+
+    served.engine.side.verbs["score"] = scored
+    for number in range(1, 6):
+        asked = {"input": ["the cat"], "is_long": number < 5}
+        served.engine.inbox.put({"do": "work", "verb": "score", "run": "a", "asked": asked, "id": number})
+    served.until(lambda: bool(served.told.of("answer", 5)))
+    assert not any(served.told.of("answer", number) for number in range(1, 5))
+    done.set()
+    served.until(lambda: all(served.told.of("answer", number) for number in range(1, 5)))
 
 
 def test_a_pattern_that_nobody_waits_for_is_given_up_and_its_thread_is_free(serve: Serve) -> None:

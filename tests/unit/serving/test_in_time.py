@@ -13,7 +13,7 @@ from awaited import awaited
 pytest.importorskip("starlette")
 
 from regard.serving.http import answering
-from regard.serving.http.answering import Underway
+from regard.serving.http.answering import Underway, one_answer
 from regard.serving.http.choices import Change, Choices
 from regard.serving.http.client import EngineClient, Mailbox
 from regard.serving.http.errors import Error
@@ -31,6 +31,9 @@ class Engine(EngineClient):
     def __init__(self) -> None:
         super().__init__(Settings({}), Metrics())
         self.cancelled: list[int] = []
+
+    def send(self, message: Message) -> None:
+        """Nobody is there to hear it."""
 
     def forget(self, numbers: Sequence[int], cancel: bool) -> None:
         self.cancelled += numbers if cancel else []
@@ -109,3 +112,24 @@ def test_only_a_client_that_leaves_has_cancelled() -> None:
     assert asked(NEVER, left, leaves).metrics.events == {"cancelled": 1}
     assert asked(NEVER, ends).metrics.events == {}
     assert asked(SOON, refused).metrics.events == {}
+
+
+def test_an_answer_that_is_not_there_when_the_server_ends_is_handed_back() -> None:
+    """One that is there is given all the same."""
+    engine = Engine()
+
+    async def run(*told: Message) -> Any:
+        asking = asyncio.ensure_future(one_answer(engine, {}, stays, NEVER))
+        while not engine.boxes:
+            await asyncio.sleep(0)
+        box = engine.boxes.popitem()[1]
+        for message in told:
+            box.put(message)
+        return await asking
+
+    with pytest.raises(Error, match="the server is ending") as found:
+        awaited(run({"ends": True}))
+    assert (found.value.status, engine.cancelled) == (503, [1])
+    assert int(found.value.headers["Retry-After"]) > 0
+    assert awaited(run({"ends": True}, {"answer": 2, "value": 7})) == 7
+    assert engine.cancelled == [1]

@@ -42,7 +42,7 @@ def posted(**body: Any) -> Request:
     async def receive() -> Message:
         return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
 
-    return Request({"type": "http", "headers": [], "state": {"facts": {}}}, receive)
+    return Request({"type": "http", "headers": [], "state": {"facts": {}, "client": ""}}, receive)
 
 
 def sent(**body: Any) -> list[Message]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 from regard.decoding.constraint import Form
 from regard.decoding.logits_processing import Sampling
 from regard.errors import DataError, RegardError, ResourceError, TooLong, UsageError, is_out_of_memory
+from regard.serving.engine.placeless import placeless
 from regard.serving.guard import Refused
 from regard.serving.wire import Message
 
-# A backslash alone begins none: it is part of a pattern that an error names, such as \d.
-PATH = re.compile(r"(?<![\w.~/])(?!/v1/)(?:[A-Za-z]:[/\\]|/)(?:[^\s:'\",()]+[/\\])*[^\s:'\",()]*|~/[^\s:'\",()]+")
 LONGEST = 1000  # characters of a refusal
 LONGEST_PROMPT = 1 << 15  # tokens, of a model that has no last position
 
@@ -73,9 +71,7 @@ def refusal(number: int, error: BaseException, run: str = "", path: object = "")
     'lstm: has no chat template'
     """
     text = " ".join(str(error).split()) or type(error).__name__
-    if str(path) not in ("", "."):
-        text = text.replace(str(path), run)
-    text = PATH.sub("...", text)[:LONGEST]
+    text = placeless(text, run, path)[:LONGEST]
     status, kind = 500, "server_error"
     if isinstance(error, Refused):
         status, kind = error.status, "invalid_request_error" if error.status < 500 else "server_error"

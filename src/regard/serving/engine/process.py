@@ -33,6 +33,7 @@ class EngineProcess:
     def __init__(self, begins: Message, outbox: Outbox) -> None:
         import torch
 
+        from regard.serving.engine.line import BEGUN
         from regard.serving.engine.rooms import Rooms
         from regard.serving.engine.side import Side
         from regard.serving.engine.sizing import Sizes
@@ -48,7 +49,7 @@ class EngineProcess:
         paths = {name: Path(path) for name, path in begins["paths"].items()}
         sizes = Sizes(begins["memory"], begins["slots"], begins["chunk"], begins["precision"])
         self.rooms = Rooms(paths, sizes, begins["device"], begins["idle"], self.inbox.put)
-        provider = RunProvider(lambda: paths, begins["device"], self.rooms.twin)
+        provider = RunProvider(lambda: paths, begins["device"], self.rooms.twin, copies=BEGUN)
         self.side, self.rooms.pool = Side(provider, outbox.send), provider.pool
         self.acts: dict[str, Callable[[dict[str, Any]], list[Message]]] = {
             "submit": self._submit,
@@ -114,7 +115,7 @@ class EngineProcess:
         if room is None:
             self.rooms.when_loaded(message["run"], message)
         else:
-            self.side.in_thread(message, lambda: self._prepare(message, room), "give a smaller pattern")
+            self.side.prepare(message, lambda: self._prepare(message, room))
 
     def _prepare(self, message: dict[str, Any], room: Room) -> None:
         """What takes a while and concerns nobody else, in a thread: turns become a text, a pattern an automaton."""

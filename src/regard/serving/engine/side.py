@@ -11,37 +11,41 @@ import io
 import math
 import traceback
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from regard.decoding.capture import is_recording
 from regard.errors import RegardError, TooLong, UsageError
 from regard.explain.inputs import length_of
 from regard.run.chat import conversation
 from regard.run.run import Run
 from regard.serving.api import Api
 from regard.serving.engine.ask import LONGEST_PROMPT, refusal
+from regard.serving.engine.line import Line, Place
+from regard.serving.engine.placeless import without_paths
 from regard.serving.guard import Refused
 from regard.serving.provider import RunProvider
 from regard.serving.wanted import LONGEST, SHORTER, Wanted, answering
 from regard.serving.wire import Message
 from regard.tasks.processor import Ids
 
-AT_ONCE = 2
 LARGEST_PICTURE = 1 << 24  # pixels
 
 Tell = Callable[[Message], None]
 
 
 class Side:
-    """Questions that wait for a thread. tell: sends a message. gone: whether nobody waits for one any more."""
+    """Questions that wait for a thread. tell: sends a message. cancelled: those that nobody waits for any more.
+
+    answers    the line of questions. preparing: that of what comes before texts, which waits for none of these.
+    """
 
     def __init__(self, provider: RunProvider, tell: Tell) -> None:
         self.provider, self.tell = provider, tell
         self.api = Api(provider)
-        self.pool = ThreadPoolExecutor(AT_ONCE, "side")
+        self.answers, self.preparing = Line("side"), Line("prepare")
         self.cancelled: set[int] = set()
         self.underway: set[int] = set()
         self.verbs: dict[str, Callable[[Run, Mapping[str, Any]], Any]] = {
@@ -51,19 +55,36 @@ class Side:
         }
 
     def ask(self, message: Message) -> None:
-        self.in_thread(message, lambda: self._answer(message))
+        self._in_line(self.answers, message, lambda: self._answer(message), SHORTER)
 
     def cancel(self, number: int) -> None:
         if number in self.underway:
             self.cancelled.add(number)
 
-    def in_thread(self, message: Message, work: Callable[[], None], instead: str = SHORTER) -> None:
+    def prepare(self, message: Message, work: Callable[[], None]) -> None:
+        """Make something ready for a request for texts."""
+        self._in_line(self.preparing, message, work, "give a smaller pattern")
+
+    def shutdown(self) -> None:
+        self.answers.shutdown()
+        self.preparing.shutdown()
+
+    def _in_line(self, line: Line, message: Message, work: Callable[[], None], instead: str) -> None:
         """Do something for a request, as long as somebody waits for it; what goes wrong is told.
 
         instead: what to ask for where it takes too long.
         """
-        self.underway.add(message["id"])
-        self.pool.submit(self._guarded, message, work, instead)
+        number = message["id"]
+        self.underway.add(number)
+
+        def guarded(place: Place) -> None:
+            def give_way() -> None:
+                if not is_recording():  # who records a step keeps others from going on
+                    line.give_way(place)
+
+            self._guarded(message, work, Wanted(place.is_gone, message.get("seconds", LONGEST), instead, give_way))
+
+        line.submit(message.get("client", ""), guarded, lambda: number in self.cancelled)
 
     def _answer(self, message: Message) -> None:
         try:
@@ -75,10 +96,9 @@ class Side:
             raise UsageError("an input names a file that cannot be read") from None
         self.tell({"answer": message["id"], "value": found})
 
-    def _guarded(self, message: Message, work: Callable[[], None], instead: str) -> None:
+    def _guarded(self, message: Message, work: Callable[[], None], wanted: Wanted) -> None:
         number, run = message["id"], message.get("run") or ""
         path = self.provider.find().get(run, "")
-        wanted = Wanted(lambda: number in self.cancelled, message.get("seconds", LONGEST), instead)
         try:
             with answering(wanted):
                 if number not in self.cancelled:
@@ -102,7 +122,7 @@ class Side:
             posts = self.api.posts
             self._check_reads_text(asked)
             found = posts[message["path"]](asked) if message["post"] else self.api.gets[message["path"]]()
-            return self._without_paths(found)
+            return without_paths(found, self.provider.find())
         if verb == "explain":
             return self._explain(message["run"], asked)
         with self.provider.lent(message["run"]) as run:
@@ -114,7 +134,7 @@ class Side:
             if loaded.task.reads_files and asked["options"].get("other"):
                 raise UsageError(f"other: {run} reads files, and a server opens none that a client names")
         view = self.provider.view(run, asked["view"], given, asked["options"])
-        view = replace(view, about=self._without_paths({"about": view.about})["about"])
+        view = replace(view, about=without_paths({"about": view.about}, self.provider.find())["about"])
         return view.to_html() if asked["html"] else plain(view.to_dict())
 
     def _check_reads_text(self, asked: Mapping[str, Any] | None) -> None:
@@ -125,14 +145,6 @@ class Side:
             with self.provider.lent(run) as loaded:
                 if loaded.task.reads_files:
                     raise UsageError(f"{run} reads files, and a server opens none that a client names")
-
-    def _without_paths(self, found: dict[str, Any]) -> dict[str, Any]:
-        """A view that says the names of runs where it would say where they lie."""
-        names = {str(path): name for name, path in self.provider.find().items()}
-        if not isinstance(found.get("about"), Mapping):
-            return found
-        about = {key: names.get(str(value), value) for key, value in found["about"].items()}
-        return found | {"about": about}
 
 
 def embed(run: Run, asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from regard.serving.http.choices import Change, Choices, gather
 from regard.serving.http.client import EngineClient, Mailbox
-from regard.serving.http.errors import JSON, Error, error_object
+from regard.serving.http.errors import JSON, Error, ending, error_object
 from regard.serving.http.form import Form
 from regard.serving.http.metrics import Metrics
 from regard.serving.wire import Message
@@ -69,7 +69,7 @@ class Underway:
                 self.left = True
                 return None
             if "ends" in control:
-                raise Error(503, "the server is ending: ask another one, or this one later", retry=10)
+                raise ending()
             if not self.choices.started:
                 raise Error(503, "all slots were taken for too long: try again later", retry=10)
             if "late" in control:
@@ -207,7 +207,10 @@ async def one_answer(
             if gone.done():
                 raise ConnectionAbortedError("the client has left")
             raise Error(503, f"this takes longer than {seconds:g} seconds: ask for less", retry=10)
-        done, (found, *_) = True, taking.result()
+        found = next((one for one in taking.result() if "ends" not in one), None)
+        if found is None:
+            raise ending()
+        done = True
         if "refused" in found:
             retry = 2 if found["status"] == 503 else None
             raise Error(found["status"], found["message"], code=found.get("kind"), retry=retry)

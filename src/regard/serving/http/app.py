@@ -108,8 +108,9 @@ class Server:
         return self.engine.ready and fresh and not self.texts.draining
 
     async def health(self, request: Request) -> Response:
-        told = {"live": True, "ready": self.is_ready, "models": sorted(self.engine.models)}
-        return JSONResponse(told, 200 if self.is_ready else 503)
+        # Who has no key is told of no run.
+        models = {} if self.settings.keys else {"models": sorted(self.engine.models)}
+        return JSONResponse({"live": True, "ready": self.is_ready} | models, 200 if self.is_ready else 503)
 
     async def live(self, request: Request) -> Response:
         return JSONResponse({"live": True})

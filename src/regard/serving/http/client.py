@@ -39,7 +39,10 @@ class Mailbox:
 
 
 class EngineClient:
-    """models, state: what the engine last said of its runs and of what they have to do."""
+    """models, state: what the engine last said of its runs and of what they have to do.
+
+    opens   the run that is loaded at once. failed: why runs could not be loaded when this was last tried.
+    """
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
         self.settings, self.metrics = settings, metrics
@@ -47,6 +50,8 @@ class EngineClient:
         self.boxes: dict[int, Mailbox] = {}
         self.models: dict[str, dict[str, Any]] = {}
         self.state: dict[str, dict[str, int]] = {}
+        self.opens = next(iter(settings.paths), "")
+        self.failed: dict[str, str] = {}
         self.heard = 0.0
         self.deaths: list[float] = []
         self.process: asyncio.subprocess.Process | None = None
@@ -66,12 +71,22 @@ class EngineClient:
         self.reader = asyncio.create_task(self._read())
 
     async def loaded(self) -> None:
-        """Wait for the first run; raises where it cannot be loaded."""
-        assert self.first is not None
-        async with asyncio.timeout(LOADED_IN):
-            error = await self.first
-        if error is not None:
-            raise Error(500, error)
+        """Wait for the first run that can be loaded; raises where there is none."""
+        errors: list[str] = []
+        for name in self.settings.paths:
+            if errors:
+                self.opens, self.first = name, asyncio.get_running_loop().create_future()
+                self.send({"do": "load", "run": name})
+            assert self.first is not None
+            async with asyncio.timeout(LOADED_IN):
+                error = await self.first
+            if error is None:
+                return
+            errors.append(error)
+            if self.ends:
+                break
+        others = "; nor can any other be loaded" if len(errors) > 1 else ""
+        raise Error(500, errors[0] + others)
 
     async def stop(self) -> None:
         """End the process: when its pipe is closed it leaves."""
@@ -120,7 +135,7 @@ class EngineClient:
             env=environment,
         )
         self.send(self.settings.of_engine())
-        self.send({"do": "load", "run": next(iter(self.settings.paths))})
+        self.send({"do": "load", "run": self.opens})
 
     async def _read(self) -> None:
         """What the engine says, for as long as there is one."""
@@ -171,8 +186,16 @@ class EngineClient:
             self.models = message["models"]
         if "state" in message:
             self.state = message["state"]
-        if "loaded" in message and self.first is not None and not self.first.done():
-            self.first.set_result(message["error"])
+        if "loaded" in message:
+            self._note_loaded(message["loaded"], message["error"])
+
+    def _note_loaded(self, name: str, error: str | None) -> None:
+        if error is None:
+            self.failed.pop(name, None)
+        else:
+            self.failed[name] = error
+        if name == self.opens and self.first is not None and not self.first.done():
+            self.first.set_result(error)
 
     def _deliver(self, number: int, message: Message) -> None:
         box = self.boxes.get(number)

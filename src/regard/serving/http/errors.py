@@ -31,6 +31,11 @@ class Error(Refused):
         return json.dumps(error_object(self.status, str(self), self.param, self.code)).encode()
 
 
+def ending() -> Error:
+    """What those are told whose requests a server that ends does not take, or hands back."""
+    return Error(503, "the server is ending: ask another one, or this one later", retry=10)
+
+
 def error_object(status: int, message: str, param: str | None = None, code: str | None = None) -> dict[str, Any]:
     """
     >>> error_object(404, "no such model", "model")["error"]["type"]

@@ -22,7 +22,7 @@ from regard.serving.http.errors import JSON, Error
 from regard.serving.http.settings import Settings
 
 OPEN = frozenset({"/health", "/health/live", "/health/ready"})  # asked by machines that have no key
-PAGES = frozenset({"/", "/docs", "/openapi.json", "/favicon.ico"})  # and these say nothing of runs
+PAGES = frozenset({"/", "/lab", "/docs", "/openapi.json", "/favicon.ico"})  # and these say nothing of runs
 COUNTED = ("/v1/", "/api/")  # what a model answers
 MOST_BUCKETS = 4096
 
@@ -92,6 +92,7 @@ class Gate:
     ) -> None:
         try:
             facts["client"] = self._check(scope, named)
+            scope["state"]["client"] = facts["client"] or _address(scope)
         except Refused as error:
             told = error if isinstance(error, Error) else Error(error.status, str(error))
             # The lab's page knows a refusal as a line.
@@ -108,7 +109,7 @@ class Gate:
         headers = Headers()
         for name, value in scope["headers"]:
             headers[name.decode("latin-1")] = value.decode("latin-1")
-        path, address = scope["path"], (scope.get("client") or ("", 0))[0]
+        path = scope["path"]
         if self.settings.is_local:
             check_host(headers)
             if named is not None:
@@ -119,7 +120,7 @@ class Gate:
             return "health"
         who = self._key(headers) if self.settings.keys and path not in PAGES and not path.startswith("/web/") else ""
         if path.startswith(COUNTED) and scope["method"] == "POST":
-            self.rates.check(who or address, time.monotonic())
+            self.rates.check(who or _address(scope), time.monotonic())
         return who
 
     def _key(self, headers: Headers) -> str:
@@ -153,6 +154,10 @@ def _take_name(scope: Scope) -> str | None:
     name, _, path = rest.partition("/")
     scope["raw_path"], scope["path"] = f"/{path}".encode("latin-1"), unquote(f"/{path}")
     return name
+
+
+def _address(scope: Scope) -> str:
+    return (scope.get("client") or ("", 0))[0]
 
 
 def _digest(key: bytes) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from regard.serving.engine.placeless import placeless
 from regard.serving.guard import Refused
 from regard.serving.http.answering import one_answer
 from regard.serving.http.body import asked, content, parsed
@@ -122,6 +123,7 @@ class Others:
             raise Error(503, "too many questions are waiting: try again later", code="overloaded", retry=2)
         request.state.facts["model"] = model
         message = {"do": "work", "verb": verb, "run": model, "asked": about, "seconds": LONGEST, **(more or {})}
+        message["client"] = request.state.client
         self.waiting += 1
         try:
             return await one_answer(self.engine, message, request.receive, min(LONGEST, self.settings.timeout))
@@ -129,8 +131,10 @@ class Others:
             self.waiting -= 1
 
     def _model(self, name: str) -> dict[str, Any]:
-        """A run as clients know models; what it is in `regard`, once it is in memory."""
+        """A run as clients know models; what it is in `regard`, once it is in memory, or why it could not be loaded."""
         about = self.engine.models.get(name)
+        if about is None and name in self.engine.failed:
+            about = {"error": placeless(self.engine.failed[name], name, self.settings.paths[name]), "window": None}
         found = {"id": name, "object": "model", "created": self.begun, "owned_by": "regard", "regard": about}
         return found | ({} if not about or not about["window"] else {"max_model_len": about["window"]})
 

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
     from regard.serving.http.app import Server
 
-Tell = Callable[[str, dict[str, Any]], None]
+Tell = Callable[[str, dict[str, Any], dict[str, str]], None]
 
 BACKLOG = 512
 SPARE = 1.0  # seconds of the time to end that are left for telling everybody
 
 
 def serve(settings: Settings, tell: Tell) -> None:
-    """Listen and answer until SIGTERM or SIGINT. tell: called with the address and the runs, once all is ready."""
+    """Listen and answer until SIGTERM or SIGINT.
+
+    tell: called when all is ready, with the address, the runs, and why some cannot be loaded.
+    """
     listening = bound(settings.host, settings.port)
     with contextlib.closing(listening):
         asyncio.run(_serve(settings, listening, tell))
@@ -67,7 +70,7 @@ async def _listen(settings: Settings, engine: EngineClient, listening: socket.so
     import uvicorn
 
     from regard.serving.http.app import Server
-    from regard.serving.http.protocol import Deadlined
+    from regard.serving.http.protocol import Deadlined, connections_at_once
 
     class Listening(uvicorn.Server):
         """uvicorn's server without its handlers of signals: who starts it says what they mean."""
@@ -76,10 +79,15 @@ async def _listen(settings: Settings, engine: EngineClient, listening: socket.so
         def capture_signals(self) -> Any:
             yield
 
+    class Bounded(Deadlined):
+        """A connection of a server that may have so many files."""
+
+        most = connections_at_once()
+
     server = Server(settings, engine)
     config = uvicorn.Config(
         server.application(),
-        http=Deadlined,
+        http=Bounded,
         ws="none",
         lifespan="off",
         access_log=False,
@@ -100,7 +108,7 @@ async def _listen(settings: Settings, engine: EngineClient, listening: socket.so
         raise CheckpointError(str(error) or "the engine did not answer in time") from None
     port = listening.getsockname()[1]
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    tell(f"http://{host}:{port}/", engine.models)
+    tell(f"http://{host}:{port}/", engine.models, engine.failed)
     giving_up = asyncio.ensure_future(engine.gave_up.wait())
     giving_up.add_done_callback(lambda done: None if done.cancelled() else _end(server, http, settings))
     await http.serve(sockets=[listening])

@@ -14,7 +14,7 @@ from regard.serving.http.body import asked
 from regard.serving.http.choices import Choices
 from regard.serving.http.client import EngineClient
 from regard.serving.http.constrained import pattern_of
-from regard.serving.http.errors import Error
+from regard.serving.http.errors import Error, ending
 from regard.serving.http.form import ChatForm, CompletionForm, Form
 from regard.serving.http.names import named
 from regard.serving.http.schema import ChatRequest, CompletionRequest, Sampled
@@ -100,7 +100,7 @@ class Texts:
         facts |= {"model": messages[0]["run"], "n": rows, "max_tokens": messages[0]["max_tokens"]}
         if self.settings.logs_prompts:
             facts["prompts"] = [message.get("messages") or message["prompt"] for message in messages]
-        box, numbers = self.engine.submit(messages)
+        box, numbers = self.engine.submit([message | {"client": request.state.client} for message in messages])
         choices = Choices(numbers, given.n, waits)
         under = Underway(self.engine, box, numbers, choices, form, self.settings.timeout, facts)
         with_usage = given.stream_options is not None and given.stream_options.include_usage
@@ -110,7 +110,7 @@ class Texts:
     def _admit(self, rows: int, nbytes: int) -> None:
         """Refuse what would wait too long, before anything of it is done."""
         if self.draining:
-            raise Error(503, "the server is ending: ask another one, or this one later", retry=10)
+            raise ending()
         slots = sum(told["slots"] for told in self.engine.models.values()) or 1
         if self.rows and self.rows + rows > slots + self.settings.queue:
             raise Error(503, "too many requests are waiting: try again later", code="overloaded", retry=2)

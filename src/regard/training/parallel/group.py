@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, NoReturn
+from threading import Thread
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -24,10 +26,14 @@ from regard.training.interrupt import heeded
 from regard.training.parallel.joined import TIMEOUT, JoinedRanks, environment_says
 from regard.training.parallel.ranks import ALONE, Ranks
 
+T = TypeVar("T")
+
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LAUNCHED = "REGARD_LAUNCHED"  # by --devices, which tells of a process that was killed
 WAIT = 4.0  # seconds for somebody to say why he left, who may have little of a busy machine
-JOINING = timedelta(minutes=5)
+JOINING = 300.0  # seconds until all are there
+LATER = timedelta(seconds=60)  # after which torch gives it up too, with a trace
+BETWEEN = 0.2  # seconds between two moments at which a signal is heard while others are waited for
 LOST = 6
 CLOSED = ("gloo", "Connection closed", "Connection reset", "Broken pipe", "NCCL", "ncclRemoteError", "TCPStore")
 
@@ -71,16 +77,44 @@ def _join(device: torch.device) -> tuple[Any, Ranks]:
             )
         torch.cuda.set_device(local_rank)
         backend = "cpu:gloo,cuda:nccl"
-    try:
-        store, rank, size = next(rendezvous("env://", timeout=JOINING))
+
+    def join() -> Any:
+        if device.type == "cuda":
+            torch.cuda.set_device(local_rank)  # of this thread
+        store, rank, size = next(rendezvous("env://", timeout=timedelta(seconds=JOINING) + LATER))
         own = PrefixStore(f"regard/{environment_says('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         dist.init_process_group(backend, store=own, rank=rank, world_size=size, timeout=TIMEOUT)
+        return own
+
+    try:
+        own = _heeding_signals(join, JOINING)
     except (RuntimeError, ValueError, OSError) as error:
         raise ResourceError(
             f"process {rank} of {size} cannot join the others at {where}: {_brief(error)}; see that the port is free "
             f"and the first process can be reached"
         ) from None
     return own, JoinedRanks(rank, size, local_rank, n_local)
+
+
+def _heeding_signals(work: Callable[[], T], seconds: float) -> T:
+    """What some work comes to within so many seconds that cannot be broken off: a signal ends the wait for it.
+
+    It is done in a thread, as torch waits for others without hearing signals.
+    """
+    done = Future[T]()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    end = time.monotonic() + seconds
+    while not wait([done], BETWEEN).done:
+        if time.monotonic() > end:
+            raise TimeoutError(f"after {seconds:g} seconds not all of them were there")
+    return done.result()
 
 
 def require_nccl() -> None:
