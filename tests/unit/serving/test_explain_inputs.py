@@ -32,7 +32,7 @@ def side(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     provider = RunProvider(lambda: names, "cpu")
     found = Side(provider, lambda message: None)
     yield found
-    found.pool.shutdown()
+    found.shutdown()
     provider.close()
 
 
