@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from typing import TextIO
+from typing import Any, TextIO
 
 from regard.errors import RegardError, ResourceError, Stopped, UsageError, is_out_of_memory
 from regard.storage.system import flags
@@ -40,6 +40,8 @@ def report(error: BaseException, *, debug: bool) -> int:
         silence()
         return 0
     if isinstance(error, KeyboardInterrupt):
+        if _is_told_by_another():
+            return INTERRUPTED
         with contextlib.suppress(OSError):
             print(f"regard: stopped{visible(str(error)) and f'; {visible(str(error))}'}", file=sys.stderr)
         return INTERRUPTED
@@ -62,6 +64,14 @@ def report(error: BaseException, *, debug: bool) -> int:
     with contextlib.suppress(OSError):  # stderr may be as full as stdout
         print(f"{what}: {message}{advice}", file=sys.stderr)
     return code
+
+
+def _is_told_by_another() -> bool:
+    """Whether this is one of the processes of a training that have not met yet, of which the first tells."""
+    if "WORLD_SIZE" not in os.environ or os.environ.get("LOCAL_RANK", "0") == "0":
+        return False
+    distributed: Any = sys.modules.get("torch.distributed")
+    return distributed is None or not distributed.is_initialized()
 
 
 @contextlib.contextmanager

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +25,41 @@ A = TypeVar("A")
 B = TypeVar("B")
 AUTO = "auto"
 ANSWERS = 10.0  # seconds that an address has to answer
+BETWEEN, GONE = 2.0, 20.0  # seconds between two looks at a cluster, and without it before it is given up
+
+
+class Cluster:
+    """Whether the head of a cluster is still there.
+
+    Ray ends the whole process, with exit code 1 and nothing to catch, a minute after it has lost it. is_gone: whether
+    it was given up before; there is nothing to take leave of then. address: "" for a client of ray://, which has no
+    such end and knows no head.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self.address = ""
+        with suppress(Exception):
+            self.address = str(ray.get_runtime_context().gcs_address)
+        self.looked = self.heard = time.monotonic()
+        self.is_gone = False
+
+    def require(self) -> None:
+        """Refuse to go on where it has not answered for a while."""
+        now = time.monotonic()
+        if not self.address or now - self.looked < BETWEEN:
+            return
+        self.looked = now
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), BETWEEN).close()
+            self.heard = time.monotonic()
+        except OSError as error:
+            if now - self.heard > GONE:
+                self.is_gone = True
+                raise ResourceError(
+                    f"--ray: the cluster at {self.address} is gone ({error.strerror or error}); once there is one "
+                    f"again the same command goes on"
+                ) from None
 
 
 class RayWorkers(Workers):
@@ -37,6 +74,7 @@ class RayWorkers(Workers):
         self._is_mine = not self._ray.is_initialized()
         if self._is_mine:
             connect(self._ray, address)
+        self._cluster = Cluster(self._ray)
         self.count = max(1, int(self._ray.cluster_resources().get("CPU", 1)) // threads)
 
     def map(self, function: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
@@ -51,16 +89,17 @@ class RayWorkers(Workers):
                 yield self._result(tasks[0])
                 tasks.popleft()
         finally:
-            for one in tasks:
+            for one in () if self._cluster.is_gone else tasks:
                 self._ray.cancel(one, force=True)
 
     def close(self, at_once: bool = False) -> None:
-        if self._is_mine:
+        if self._is_mine and not self._cluster.is_gone:
             self._ray.shutdown()
 
     def _result(self, task: Any) -> Any:
         failures = self._ray.exceptions
         while True:
+            self._cluster.require()
             try:
                 return self._ray.get(task, timeout=TICK)
             except failures.GetTimeoutError:

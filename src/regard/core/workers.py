@@ -34,6 +34,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 ATTEMPTS = 3
 TICK = 0.1  # seconds in which a signal is heard
+GOING = 1.0  # seconds for what workers shared to be given back
 
 
 class Workers(ABC):
@@ -102,7 +103,14 @@ class Processes(Workers):
     def close(self, at_once: bool = False) -> None:
         if at_once:
             self._alive.close()
+            # Those that have not begun to listen would look for semaphores that may be gone by then.
+            begun: dict[int, Any] = getattr(self._pool, "_processes", None) or {}
+            for process in list(begun.values()):
+                process.kill()
+        manager: Any = getattr(self._pool, "_executor_manager_thread", None)
         self._pool.shutdown(wait=not at_once, cancel_futures=True)
+        if at_once and manager is not None:
+            manager.join(GOING)  # not without an end: it may be in the middle of handing over an item
         self._alive.close()
 
     def _begin(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,28 @@ def test_an_interrupt_is_one_line_with_what_it_leaves(capsys: pytest.CaptureFixt
         raise KeyboardInterrupt
     assert report(told.value, debug=False) == 130
     assert capsys.readouterr() == ("", "regard: stopped; nothing was written\n")
+
+
+def test_ctrl_c_is_told_by_the_first_of_several_processes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of those on one machine that have not met yet, which all hear it."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in ("0", "1"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        assert report(KeyboardInterrupt(), debug=False) == 130
+    assert capsys.readouterr().err == "regard: stopped\n"
+
+
+def test_who_leaves_in_the_middle_of_shared_work_leaves_no_semaphores() -> None:
+    """Of which the process that watches over them would tell on the same terminal."""
+    script = (
+        "from regard.cli.main import leave\n"
+        "from regard.core.workers import open_workers\n"
+        "workers = open_workers(2)\n"
+        "next(workers.map(abs, range(100)))\n"
+        "workers.close(at_once=True)\n"
+        "leave(130)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (130, "")

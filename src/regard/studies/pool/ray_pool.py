@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from regard.core.ray_workers import connect, library
+from regard.core.ray_workers import BETWEEN, Cluster, connect, library
 from regard.core.workers import TICK
 from regard.errors import LONGEST_TOLD, ResourceError, UsageError
 from regard.studies.pool.opening import EVERY_GPU
@@ -36,6 +36,7 @@ class RayPool:
         self._is_mine = not self.ray.is_initialized()
         if self._is_mine:
             connect(self.ray, address)
+        self.cluster = Cluster(self.ray)
         try:
             machines = [one for one in self.ray.nodes() if one["Alive"]]
             self._refuse_others(machines)
@@ -62,9 +63,12 @@ class RayPool:
         self.running[self.task.remote(key, packed(job), self.surroundings, self.queue)] = key
 
     def wait(self, told: Told) -> list[Ended]:
+        self.cluster.require()
         ready, _ = self.ray.wait(list(self.running), num_returns=len(self.running), timeout=TICK)
         with suppress(self.ray.exceptions.RayError):  # of the queue: what is told is not what counts
-            for key, event in self.queue.get_nowait_batch(self.queue.size()):
+            actor: Any = self.queue.actor  # asked by itself, as the queue would wait without an end
+            waiting = self.ray.get(actor.qsize.remote(), timeout=BETWEEN)
+            for key, event in self.ray.get(actor.get_nowait_batch.remote(waiting), timeout=BETWEEN):
                 told(key, event)
         return [self._ended(one, self.running.pop(one)) for one in ready]
 
@@ -73,6 +77,8 @@ class RayPool:
             self.ray.cancel(one, force=False)  # which is a Ctrl-C there
 
     def close(self) -> None:
+        if self.cluster.is_gone:
+            return
         for one in getattr(self, "running", ()):
             with suppress(self.ray.exceptions.RayError):
                 self.ray.cancel(one, force=True)
