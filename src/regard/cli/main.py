@@ -102,11 +102,11 @@ def leave(code: int) -> None:
     from regard.storage.temporary import close_all
 
     close_all()
-    shared: Any = sys.modules.get("multiprocessing.util")
-    if shared is not None:
-        # Semaphores are given back; else the process that watches over them tells of each.
+    give_back = getattr(sys.modules.get("multiprocessing.util"), "_run_finalizers", None)
+    if give_back is not None:
+        # Semaphores; else the process that watches over them tells of each.
         with contextlib.suppress(OSError, ValueError):
-            shared._run_finalizers(0)
+            give_back(0)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
