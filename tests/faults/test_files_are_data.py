@@ -36,6 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A current folder with a module in it that leaves a mark when it is imported."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", str(tmp_path))])
+    monkeypatch.setattr(plugin, "_imported", set(plugin.imported()))  # other processes are told to import the same
     (tmp_path / "pay_load.py").write_text(PAYLOAD)
     (tmp_path / "my.txt").write_text(TEXT)
     return tmp_path
