@@ -73,7 +73,10 @@ MIXERS = (
 )
 # Parts of saved configs that are no architectures of their own.
 UNREGISTERED = (
-    *("models.cache", "models.ensemble", "models.sentence_encoder", "models.writer_ensemble"),
+    "models.cache",
+    "models.ensemble",
+    "models.sentence_encoder",
+    "models.writer_ensemble",
     "decoding.mixture",
 )
 VOCABULARY = "vocab_size"  # the first parameter of a preset that needs nothing else of the data

@@ -5,7 +5,8 @@
     p(y_t | x) = mean over k of p_k(y_t | x)      tags that are chosen together: of each word, whatever the others are
 
 Each part was trained alone. What one seed makes of noise another one does not, and in the mean it is smaller. The head
-of a part says how its answers are averaged. Of language models `regard.decoding.mixture.Mixture` is the same.
+of a part says how its answers are averaged. The same are `regard.decoding.mixture.Mixture` of language models and
+`regard.models.writer_ensemble.WriterEnsemble` of those that write from a source.
 """
 
 from __future__ import annotations

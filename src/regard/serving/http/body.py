@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 DEEPEST = 32
-KIND = re.compile(
-    r"constrained-\w+|(?:list|dict)\[.*\]"
-)  # what stands in the place of an error for one of several kinds
+# What stands in the place of an error for one of several kinds.
+KIND = re.compile(r"constrained-\w+|(?:list|dict)\[.*\]")
 # What holds fields itself, or a list of such.
 OF_FIELDS = frozenset(
     {"messages", "content", "stream_options", "metadata", "logit_bias", "response_format", "json_schema", "options"}
