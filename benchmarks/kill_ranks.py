@@ -25,6 +25,7 @@ from regard.training import checkpoint  # noqa: E402
 from tiny_run import model_of  # noqa: E402
 
 LATEST = 10.0
+ENDED = 128 + signal.SIGTERM  # of who was ended with the other, as torchrun does, before it knew that it is alone
 MOMENTS = {"operation": 60, "batch": 6, "evaluation": 4}  # of a life, from its first on
 
 
@@ -38,7 +39,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     model_of(options.model)  # imports what the children need, once
-    chance, kills, slowest = random.Random(options.seed), 0, 0.0
+    chance, kills, ended, slowest = random.Random(options.seed), 0, 0, 0.0
     settings = {"budget": f"{options.steps}steps", "save_every": 2, "evaluate_every": 5, "parallel": options.way}
     with tempfile.TemporaryDirectory() as folder:
         whole, broken = Path(folder) / "whole", Path(folder) / "broken"
@@ -53,6 +54,8 @@ def main() -> None:
                 break
             codes = [6, 6]
             codes[harmed] = -signal.SIGKILL
+            if answer["codes"][1 - harmed] == ENDED:
+                codes[1 - harmed], ended = ENDED, ended + 1
             require(answer, codes)
             checkpoint.newest(broken / "checkpoints", fall_back=False)
             kills, slowest = kills + 1, max(slowest, answer["seconds"])
@@ -60,7 +63,8 @@ def main() -> None:
         require(trained(Request(str(broken), name=options.model, settings=settings)), [0, 0])
         same = (whole / "model.safetensors").read_bytes() == (broken / "model.safetensors").read_bytes()
     print(f"{options.model}, {options.way}: {kills} kills up to step {reached} of {options.steps}, weights "
-          f"{'equal' if same else 'DIFFER'}; the other rank had ended after {slowest:.1f} s at most")  # fmt: skip
+          f"{'equal' if same else 'DIFFER'}; the other rank had ended after {slowest:.1f} s at most, "
+          f"{ended} by the signal")  # fmt: skip
     sys.exit(0 if same and slowest < LATEST else 1)
 
 

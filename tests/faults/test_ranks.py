@@ -23,6 +23,7 @@ from tiny_run import run
 HERE = Path(__file__).parent
 STEPS: dict[str, Any] = {"budget": "8steps", "save_every": 2, "evaluate_every": 3}
 WAYS = ["ddp", "fsdp"]
+ENDED = 128 + signal.SIGTERM
 Ask = Callable[..., dict[str, Any]]
 
 
@@ -93,9 +94,11 @@ def test_kills_of_either_rank_end_with_the_bits_of_the_undisturbed_run(
         answer = nursery(path, way, harmed=harmed, at=(kind, moment), signals=(signal.SIGKILL,))
         if answer["codes"] == [0, 0]:
             break
-        assert sorted(answer["codes"]) == [-signal.SIGKILL, 6], (kind, moment, answer)
-        assert len(told(answer)) == 1
-        assert "ended without a word" in told(answer)[0]
+        codes = sorted(answer["codes"])
+        # Who is ended with it, as torchrun does, in the moment in which it leaves has the signal's code, and no line.
+        assert codes in ([-signal.SIGKILL, 6], [-signal.SIGKILL, ENDED]), (kind, moment, answer)
+        assert len(told(answer)) == int(6 in codes)
+        assert all("ended without a word" in line for line in told(answer))
         assert answer["seconds"] < 10
         checkpoint.newest(path / "checkpoints", fall_back=False)
     answer = nursery(path, way)
@@ -171,7 +174,7 @@ def test_more_ranks_than_rows_are_refused(nursery: Ask, tmp_path: Path) -> None:
     # Who finds the connection closed before it is told why has the code of a lost process, who is ended by what started
     # all of them that of the signal; one tells.
     assert 2 in answer["codes"], answer
-    assert set(answer["codes"]) <= {2, 6, 128 + signal.SIGTERM, -signal.SIGTERM}, answer
+    assert set(answer["codes"]) <= {2, 6, ENDED, -signal.SIGTERM}, answer
     assert told(answer) == [
         "UsageError: train.batch_size=2: 3 processes share the rows of a batch; give a larger one, or fewer processes"
     ]
